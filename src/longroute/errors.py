@@ -10,7 +10,7 @@ class InputError(ValueError):
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """The part of an error message that helps: `; did you mean 'rope'? (valid: alibi, rope)`."""
-    choices = sorted(valid)
+    choices = sorted(set(valid))
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     suggestion = f"; did you mean {close[0]!r}?" if close else ""
     return f"{suggestion} (valid: {', '.join(choices)})"

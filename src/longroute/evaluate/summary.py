@@ -1,0 +1,89 @@
+"""Perplexities and their ratios from evaluation records, with paired bootstrap intervals."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+LEVEL = 0.95
+RESAMPLES = 2000
+PREFIXES = {"whole": "", "tail": "tail_"}
+
+
+def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str, Any]:
+    """Perplexity exp(Σ nats / Σ tokens) by length, its ratio to that at the training length, and intervals of both.
+
+    Keys: `perplexity`, `ratio`, `scored_tokens` from whole windows, the same with `tail_` from the fixed tail, `interval`.
+    Weighted by tokens. Intervals: spans are drawn again with replacement within each book, the same for every length, so
+    that a ratio's numerator and denominator come from the same text; `interval` is None where no book has two spans.
+    """
+    summary: dict[str, Any] = {}
+    interval: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES}
+    for protocol, prefix in PREFIXES.items():
+        chosen = [record for record in records if record["protocol"] == protocol]
+        lengths = sorted({record["length"] for record in chosen})
+        books = sorted({(record["book"], record["span"]) for record in chosen})
+        nats, tokens = _table(chosen, books, lengths, "nats"), _table(chosen, books, lengths, "tokens")
+        ones = np.ones((1, len(books)))
+        perplexity, ratio = _perplexity_and_ratio(ones, nats, tokens, lengths.index(train_length))
+        summary[f"{prefix}perplexity"] = _by_length(lengths, perplexity[0].tolist())
+        summary[f"{prefix}ratio"] = _by_length(lengths, ratio[0].tolist())
+        summary[f"{prefix}scored_tokens"] = _by_length(lengths, [int(n) for n in tokens.sum(0)])
+        counts = _resampled_counts([book for book, _ in books])
+        interval |= {"spans": len(books), "books": len({book for book, _ in books})}
+        if counts is not None:
+            drawn = _perplexity_and_ratio(counts, nats, tokens, lengths.index(train_length))
+            interval |= {
+                f"{prefix}{name}": _by_length(lengths, _percentiles(values))
+                for name, values in zip(("perplexity", "ratio"), drawn, strict=True)
+            }
+    return summary | {"interval": interval if "ratio" in interval else None}
+
+
+def finite_or_none(value: float) -> float | None:
+    """JSON has no infinities: a number that isn't finite is unavailable."""
+    return value if math.isfinite(value) else None
+
+
+def _table(records: Sequence[dict[str, Any]], spans: list[tuple[str, int]], lengths: list[int], key: str) -> np.ndarray:
+    table = np.full((len(spans), len(lengths)), np.nan)
+    for record in records:
+        table[spans.index((record["book"], record["span"])), lengths.index(record["length"])] = record[key]
+    return table
+
+
+def _perplexity_and_ratio(
+    counts: np.ndarray, nats: np.ndarray, tokens: np.ndarray, base: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(draw length) from how often each span was drawn, (draw span)."""
+    with np.errstate(over="ignore"):
+        loss = (counts @ nats) / (counts @ tokens)
+        return np.exp(loss), np.exp(loss - loss[:, [base]])
+
+
+def _resampled_counts(books: list[str]) -> np.ndarray | None:
+    """How often each span is drawn in each resample, spans drawn within their book; None if no book has two."""
+    if len(set(books)) == len(books):
+        return None
+    generator = np.random.default_rng(0)
+    counts = np.zeros((RESAMPLES, len(books)))
+    for book in sorted(set(books)):
+        of_book = [i for i, name in enumerate(books) if name == book]
+        drawn = generator.integers(len(of_book), size=(RESAMPLES, len(of_book)))
+        for place, span in enumerate(of_book):
+            counts[:, span] = (drawn == place).sum(1)
+    return counts
+
+
+def _percentiles(values: np.ndarray) -> list[list[float | None]]:
+    tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    low, high = np.quantile(values, tails, axis=0)
+    return [[finite_or_none(a), finite_or_none(b)] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+
+
+def _by_length(lengths: list[int], values: list[Any]) -> dict[str, Any]:
+    return {
+        str(length): finite_or_none(value) if isinstance(value, float) else value
+        for length, value in zip(lengths, values, strict=True)
+    }

@@ -1,0 +1,129 @@
+"""The report: one self-contained page, its figures and its table as files, from a summary and its records."""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from longroute.report.comparison import Comparison, read_comparison
+from longroute.report.facts import flattened, measured_facts, provenance_facts, version_facts
+from longroute.report.figures import draw_figures
+from longroute.report.figures.canvas import inline
+from longroute.report.figures.draw import NAMES
+from longroute.report.figures.ink import colors, looks, marker_sign
+from longroute.report.paper import beside_the_paper, differences
+from longroute.report.run_log import RunLog, all_failures, read_records
+from longroute.report.tables import (
+    columns,
+    csv_table,
+    markdown_table,
+    parameters_text,
+    seeds_text,
+    table,
+)
+from longroute.report.verdict import BREAKS, HOLDS, judge
+from longroute.report.wording import count_text, length_text, multiple_text, perplexity_text, printable
+
+
+def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], folder: Path) -> Path:
+    """Write `report.html`, `figures/*.svg`, `table.md` and `table.csv` into `folder`; returns the page.
+
+    The same summary and records give the same bytes. Each file is replaced whole or not at all, the page
+    last; figures of an earlier report that no longer apply are removed.
+    """
+    comparison, log = read_comparison(summary), read_records(records)
+    figures = draw_figures(comparison, log.curves)
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    for name in NAMES:
+        if name in figures:
+            _replace(folder / "figures" / f"{name}.svg", figures[name])
+        else:
+            (folder / "figures" / f"{name}.svg").unlink(missing_ok=True)
+    _replace(folder / "table.md", markdown_table(comparison))
+    _replace(folder / "table.csv", csv_table(comparison))
+    page = folder / "report.html"
+    _replace(page, render_page(summary, comparison, log, figures))
+    return page
+
+
+def render_page(
+    summary: Mapping[str, Any], comparison: Comparison, log: RunLog, figures: Mapping[str, str]
+) -> str:
+    """The page as HTML. Every text is escaped by the template; the figures alone are markup."""
+    environment = Environment(
+        loader=PackageLoader("longroute.report", "."),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters["printable"] = printable
+    template = environment.get_template("page.html.j2")
+    return template.render(
+        comparison=comparison,
+        verdict=judge(comparison),
+        tiles=_tiles(comparison),
+        figures={name: inline(svg, name) for name, svg in figures.items()},
+        colors=colors(),
+        looks=looks(comparison.encodings),
+        legend=_legend(comparison),
+        columns=columns(comparison),
+        rows=table(comparison),
+        seeds_text=seeds_text,
+        parameters_text=parameters_text,
+        failures=all_failures(summary, log),
+        paper=beside_the_paper(comparison),
+        differences=differences(summary),
+        measured=measured_facts(summary, comparison, log),
+        provenance=provenance_facts(summary),
+        versions=version_facts(summary),
+        configuration={part: flattened(summary.get(part) or {}) for part in ("model", "training")},
+        preset=str(summary.get("preset") or ""),
+        train_length=length_text(comparison.train_length),
+        longest=length_text(comparison.longest or comparison.train_length),
+        multiple=multiple_text(comparison.longest or comparison.train_length, comparison.train_length),
+        holds=HOLDS,
+        breaks=BREAKS,
+    )
+
+
+def _tiles(comparison: Comparison) -> list[tuple[str, str, str]]:
+    """The verdict's facts at a glance, as (label, figure, note); none when nothing was measured."""
+    verdict = judge(comparison)
+    best, longest = verdict.best, comparison.longest
+    if best is None or longest is None:
+        return []
+    lowest = perplexity_text(best.value("tail_perplexity", longest))
+    tiles = [(f"Lowest tail perplexity at {length_text(longest)}", lowest, best.name)]
+    if verdict.judged:
+        multiple = multiple_text(longest, comparison.train_length)
+        note = f"tail ratio at most {HOLDS}"
+        tiles.append((f"Hold at {multiple}", f"{len(verdict.holding)} of {verdict.judged}", note))
+    if verdict.breaking:
+        earliest = verdict.breaking[0][1]
+        names = [name for name, length in verdict.breaking if length == earliest]
+        note = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        tiles.append(("First break", multiple_text(earliest, comparison.train_length), note))
+    sure = "shows, claims nothing" if verdict.seeds < 3 else "with 95 % intervals"
+    tiles.append(("Evidence", count_text(verdict.seeds, "seed"), sure))
+    return tiles
+
+
+def _legend(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The transports with their colour variable, and the controls with their marker, that occur here."""
+    look = looks(comparison.encodings)
+    transports = {one.transport: look[one.name].variable for one in comparison.measured}
+    controls = {one.control: marker_sign(one.control) for one in comparison.measured}
+    return sorted(transports.items()), sorted(controls.items())
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,67 @@
+"""How a run trains: everything that, with the text, decides its every bit."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from longroute.attention import Encoding
+from longroute.errors import InputError
+from longroute.model import ModelSpec
+
+
+@dataclass(frozen=True)
+class TrainSpec:
+    """AdamW with a linear warm-up and a cosine to a tenth, on `tokens` tokens in windows of `length`."""
+
+    length: int = 64
+    """Context that is trained at, tokens."""
+    tokens: int = 1_000_000
+    """Training tokens; rounded up to whole steps."""
+    batch: int = 32
+    """Windows that go through the model at once."""
+    accumulate: int = 1
+    """Batches whose gradients make one step."""
+    learning_rate: float = 3e-3
+    """Peak learning rate."""
+    warmup: float = 0.05
+    """Share of the steps that the learning rate rises over."""
+    weight_decay: float = 0.1
+    """AdamW's decoupled decay of matrices; norms, biases and frozen tensors have none."""
+    beta2: float = 0.99
+    """AdamW's second moment; the first is 0.9."""
+    clip: float = 1.0
+    """Largest norm of the gradient."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Of matrix products (autocast); auto: bfloat16 where the processor has it."""
+    record_every: int = 20
+    """Steps between records, whose loss is the mean over them."""
+
+    def __post_init__(self):
+        for name in ("length", "tokens", "batch", "accumulate", "record_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"train: {name} must be at least 1, not {getattr(self, name)}")
+        if not (self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
+            raise InputError(f"train: rates must be positive and 0 <= warmup < 1: {self}")
+
+    @property
+    def tokens_per_step(self) -> int:
+        return self.length * self.batch * self.accumulate
+
+    @property
+    def steps(self) -> int:
+        return -(-self.tokens // self.tokens_per_step)
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One training run: an encoding in a model, trained so, from a seed, on a text."""
+
+    encoding: Encoding = field(default_factory=Encoding)
+    """The position encoding."""
+    model: ModelSpec = field(default_factory=ModelSpec)
+    """The decoder."""
+    train: TrainSpec = field(default_factory=TrainSpec)
+    """The optimisation."""
+    seed: int = 0
+    """Of the weights, the order of the text and frozen random angles."""
+    text_hash: str = ""
+    """Of the training text."""

@@ -1,0 +1,93 @@
+"""The global frame: where every query, key and value is expressed before attention, so that attention never changes.
+
+With A_t = M_t M_{t-1} … M_1 the route's transport is P(j→i) = A_i A_j⁻¹, and for orthogonal steps
+
+    q_iᵀ P(j→i) k_j = (A_i⁻¹ q_i)ᵀ (A_j⁻¹ k_j),        Σ_j α_ij P(j→i) v_j = A_i Σ_j α_ij (A_j⁻¹ v_j):
+
+`pull` applies A_t⁻¹ to queries, keys and values, `push` applies A_t to the output. Every x is (batch head time dim); frames
+are per key-value head, and the query heads of a group share theirs.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Frame(Protocol):
+    """What a transport's accumulated steps offer attention."""
+
+    def pull(self, x: Tensor) -> Tensor:
+        """A_t⁻¹ x_t for every token t."""
+        ...
+
+    def push(self, x: Tensor) -> Tensor:
+        """A_t x_t for every token t."""
+        ...
+
+
+@dataclass(frozen=True)
+class IdentityFrame:
+    """A_t = I: nothing moves."""
+
+    def pull(self, x: Tensor) -> Tensor:
+        return x
+
+    def push(self, x: Tensor) -> Tensor:
+        return x
+
+
+class RotationFrame:
+    """A_t = ⊕_p R(Φ_t,p): one rotation a plane, R counter-clockwise, planes paired half-split as (p, p + dim/2).
+
+    `phase` is Φ in radians, (batch|1, kv_head|1, time, dim/2), float32 or float64. The rotation is computed in that
+    dtype or x's, whichever is wider, and rounded once to x's.
+    """
+
+    def __init__(self, phase: Tensor):
+        self.phase = phase
+        self._cos = phase.detach().cos()
+        self._sin = phase.detach().sin()
+
+    def pull(self, x: Tensor) -> Tensor:
+        return self._rotate(x, -self._sin, -1.0)
+
+    def push(self, x: Tensor) -> Tensor:
+        return self._rotate(x, self._sin, 1.0)
+
+    def _rotate(self, x: Tensor, sin: Tensor, sign: float) -> Tensor:
+        return _Rotate.apply(x, self.phase, self._cos, sin, sign)  # type: ignore[return-value]  # untyped apply
+
+
+class _Rotate(torch.autograd.Function):
+    """y = R(sign · Φ) x, with ∂L/∂x = R(-sign · Φ) g and ∂L/∂Φ = sign · Σ (g₂ y₁ - g₁ y₂) over all that share Φ."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, phase: Tensor, cos: Tensor, sin: Tensor, sign: float) -> Tensor:
+        y = _turned(x, cos, sin)
+        ctx.save_for_backward(cos, sin, y if phase.requires_grad else None)
+        ctx.sign, ctx.phase_shape, ctx.phase_dtype = sign, phase.shape, phase.dtype
+        return y
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        cos, sin, y = ctx.saved_tensors
+        grad_x = _turned(grad, cos, -sin) if ctx.needs_input_grad[0] else None
+        if y is None:
+            return grad_x, None, None, None, None
+        y1, y2 = _grouped(y, cos).chunk(2, -1)
+        g1, g2 = _grouped(grad, cos).chunk(2, -1)
+        moment = (g2 * y1 - g1 * y2).sum(2, dtype=ctx.phase_dtype)
+        return grad_x, moment.sum_to_size(ctx.phase_shape).mul_(ctx.sign), None, None, None
+
+
+def _grouped(x: Tensor, cos: Tensor) -> Tensor:
+    """(batch head time dim) as (batch kv_head group time dim), to meet a phase that a group shares."""
+    return x.unflatten(1, (cos.shape[1], -1))
+
+
+def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    x1, x2 = _grouped(x, cos).chunk(2, -1)
+    cos, sin = cos[:, :, None], sin[:, :, None]
+    return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], -1).to(x.dtype).flatten(1, 2)

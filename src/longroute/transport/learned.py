@@ -1,0 +1,71 @@
+"""Learned rotation: the angles of a token's step are computed from its hidden state."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longroute.transport.rope import rope_frequencies
+from longroute.transport.rotation import RotationSteps, check_spread, geometric_spread, plane_count
+from longroute.transport.step import LayerShape, StepInputs
+
+
+@dataclass(frozen=True)
+class LearnedRotation:
+    """M_t = ⊕_p R(θ_p(x_t)), θ(x) = W x + b for each key-value head, x the layer's normalised input.
+
+    `start="rope"`: W = 0 and b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random so
+    that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from `fastest`
+    to `slowest`. Neither is assumed to extrapolate: measure.
+    """
+
+    start: Literal["mixing", "rope"] = "mixing"
+    """Where the angles begin."""
+    fastest: float = 1.0
+    """start=mixing: standard deviation of the angle in the fastest plane, radians."""
+    slowest: float = 0.01
+    """start=mixing: standard deviation of the angle in the slowest plane, radians."""
+    theta: float = 10_000.0
+    """start=rope: base of the frequencies."""
+
+    name: ClassVar[str] = "learned"
+    source: ClassVar[str] = "arXiv 2606.24975 (learned token-dependent rotations); the starts are Longroute's"
+    laws: ClassVar[frozenset[str]] = frozenset({"causal", "packed", "orthogonal", "shift", "exact"})
+    moves: ClassVar[bool] = True
+
+    def __post_init__(self):
+        check_spread(self.fastest, self.slowest)
+
+    def build(self, shape: LayerShape) -> "LearnedSteps":
+        return LearnedSteps(self, shape)
+
+
+class LearnedSteps(RotationSteps):
+    """Angles in float32 at least, whatever the module's dtype or autocast: a phase must not depend on either."""
+
+    def __init__(self, spec: LearnedRotation, shape: LayerShape):
+        super().__init__()
+        self.spec, self.width = spec, shape.width
+        self.heads, self.planes = shape.kv_heads, plane_count(shape.head_dim)
+        self.weight = nn.Parameter(torch.empty(self.heads * self.planes, shape.width))
+        self.bias = nn.Parameter(torch.empty(self.heads * self.planes))
+        self.reset_parameters()
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Back to the start that the spec names; draws from torch's global generator."""
+        if self.spec.start == "rope":
+            self.weight.zero_()
+            self.bias.copy_(-rope_frequencies(self.spec.theta, self.planes).repeat(self.heads))
+            return
+        spread = geometric_spread(self.spec.fastest, self.spec.slowest, self.planes).repeat(self.heads)
+        self.weight.normal_().mul_(spread[:, None] / self.width**0.5)
+        self.bias.zero_()
+
+    def forward(self, inputs: StepInputs) -> Tensor:
+        dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
+        with torch.autocast(inputs.hidden.device.type, enabled=False):
+            angle = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
+        return angle.unflatten(-1, (self.heads, self.planes)).transpose(1, 2)

@@ -1,0 +1,50 @@
+"""What all rotations share: how wide the angles of each plane are spread, and a step as a matrix (its definition)."""
+
+import torch
+from torch import Tensor, nn
+
+from longroute.errors import InputError
+from longroute.transport.frame import RotationFrame
+from longroute.transport.phase import accumulate, to_radians
+
+
+def plane_count(head_dim: int) -> int:
+    """Planes that a head rotates in. Raises InputError for an odd head_dim."""
+    if head_dim % 2:
+        raise InputError(f"a rotation pairs dimensions, so head_dim must be even, not {head_dim}")
+    return head_dim // 2
+
+
+def geometric_spread(fastest: float, slowest: float, planes: int) -> Tensor:
+    """σ_p = fastest · (slowest / fastest)^(p / (planes - 1)), radians, float64: fastest = slowest gives every plane a gap.
+
+    RoPE's frequencies are the case fastest = 1, slowest = theta^(2/dim - 1).
+    """
+    ends = torch.tensor([fastest, slowest], dtype=torch.float64).log()
+    return torch.linspace(0, 1, planes, dtype=torch.float64).mul(ends[1] - ends[0]).add(ends[0]).exp()
+
+
+def rotation_matrix(angle: Tensor) -> Tensor:
+    """The step M = ⊕_p R(θ_p) as a matrix: (… plane) radians to (… dim dim), planes paired half-split, float64.
+
+    R(θ) = [[cos θ, -sin θ], [sin θ, cos θ]] acts on the column (x_p, x_{p + dim/2}).
+    """
+    cos, sin = angle.double().cos().diag_embed(), angle.double().sin().diag_embed()
+    return torch.cat([torch.cat([cos, -sin], -1), torch.cat([sin, cos], -1)], -2)
+
+
+def check_spread(fastest: float, slowest: float) -> None:
+    """Raises InputError unless 0 < slowest ≤ fastest."""
+    if not 0 < slowest <= fastest:
+        raise InputError(f"a spread needs 0 < slowest <= fastest (radians), not slowest={slowest}, fastest={fastest}")
+
+
+class RotationSteps(nn.Module):
+    """Steps that rotate planes, as binary angles (int64) or radians (float): (batch|1, kv_head|1, time, plane)."""
+
+    def frame(self, steps: Tensor, starts: Tensor | None, dtype: torch.dtype) -> RotationFrame:
+        return RotationFrame(accumulate(steps, starts, dtype=dtype))
+
+    def matrix(self, steps: Tensor) -> Tensor:
+        angle = to_radians(steps, torch.float64) if steps.dtype == torch.int64 else steps
+        return rotation_matrix(angle)
