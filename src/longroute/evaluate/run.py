@@ -1,5 +1,6 @@
 """Evaluate a trained run on held-out text, span by span, going on where an earlier evaluation stopped."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -41,21 +42,28 @@ def model_scorer(model: Decoder, train: TrainSpec, device: torch.device) -> Scor
     return score
 
 
+def complete_spans(
+    records: list[dict[str, Any]], spec: EvaluateSpec, train_length: int
+) -> list[list[dict[str, Any]]]:
+    """Evaluation records span by span, without those of a span that a kill cut short."""
+    spans: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for record in records:
+        if record["record"] == "evaluation":
+            spans[record["book"], record["span"]].append(record)
+    expected = 2 * len(spec.lengths(train_length))
+    return [span for span in spans.values() if len(span) == expected]
+
+
 def evaluate_run(
     model: Decoder,
     train: TrainSpec,
     shard: TokenShard,
     spec: EvaluateSpec,
     *,
-    done: list[dict[str, Any]],
     device: torch.device,
-) -> Iterator[dict[str, Any]]:
-    """The evaluation records that `done` lacks, a whole span at a time: a list of records a yield.
-
-    `done` are records of earlier evaluations of the same model, text and spec.
-    """
+    done: int = 0,
+) -> Iterator[list[dict[str, Any]]]:
+    """The evaluation records of every span but the first `done`, a list a span."""
     score = model_scorer(model, train, device)
-    finished = {(record["book"], record["span"]) for record in done}
-    for span in choose_spans(shard, spec, train.length):
-        if (span.book, span.index) not in finished:
-            yield from evaluate_span(score, span, spec, train.length)
+    for span in choose_spans(shard, spec, train.length)[done:]:
+        yield list(evaluate_span(score, span, spec, train.length))

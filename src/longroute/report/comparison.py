@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from longroute.report.estimate import Estimate, estimate_over_seeds, finite
@@ -13,7 +13,10 @@ MEASURES = ("perplexity", "ratio", "tail_perplexity", "tail_ratio")
 
 @dataclass(frozen=True)
 class EncodingResult:
-    """What all seeds of one encoding measured together. `measures[measure][length]` is an Estimate."""
+    """What all seeds of one encoding measured together. `measures[measure][length]` is an Estimate.
+
+    `index` is its place in the comparison's order, which names its line in every figure.
+    """
 
     index: int
     name: str
@@ -78,8 +81,8 @@ def read_comparison(summary: Mapping[str, Any]) -> Comparison:
     common = Counter(int(row["train_length"]) for row in rows if row.get("train_length")).most_common(1)
     train_length = common[0][0] if common else (lengths[0] if lengths else 0)
     results.sort(key=lambda one: _rank(one, lengths))
-    numbered = (_numbered(index, one) for index, one in enumerate(results))
-    return Comparison(tuple(numbered), train_length, lengths)
+    numbered = tuple(replace(one, index=index) for index, one in enumerate(results))
+    return Comparison(numbered, train_length, lengths)
 
 
 def _result(name: str, rows: list[Mapping[str, Any]]) -> EncodingResult:
@@ -100,11 +103,6 @@ def _result(name: str, rows: list[Mapping[str, Any]]) -> EncodingResult:
         spec=first.get("spec") or {},
         measures={measure: _over_seeds(well, measure) for measure in MEASURES},
     )
-
-
-def _numbered(index: int, result: EncodingResult) -> EncodingResult:
-    """The same result with its place in the order, which names its line in every figure."""
-    return EncodingResult(**{**result.__dict__, "index": index})
 
 
 def _rank(result: EncodingResult, lengths: tuple[int, ...]) -> tuple[bool, float, str]:

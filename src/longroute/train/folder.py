@@ -13,10 +13,11 @@ import os
 import platform
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
@@ -48,19 +49,20 @@ class RunFolder:
         self.tokenizer = path / "tokenizer.json"
 
     @contextmanager
-    def open(self, spec: RunSpec, tokenizer: Path) -> Iterator[None]:
+    def open(self, spec: RunSpec, tokenizer: Path, *, patience: float = 0.0) -> Iterator[None]:
         """Own the folder for a run of `spec`: made if new, gone on with if it holds the same, else refused.
 
-        Raises InputError if another process owns it or it holds another configuration (naming the first key that differs).
+        Raises InputError if another process still owns it after `patience` seconds, or if it holds another configuration
+        (naming the first key that differs).
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with locked(self.path):
+        with locked(self.path, patience=patience):
             config = self.path / "config.json"
             if config.exists():
                 refuse_difference(load_json(config), to_json(spec), config)
             else:
                 shutil.copyfile(tokenizer, self.tokenizer)
-                write_atomically(self.path / "versions.json", json.dumps(versions() | _git_state(), indent=2) + "\n")
+                write_atomically(self.path / "versions.json", json.dumps(versions() | git_state(), indent=2) + "\n")
                 write_atomically(config, json.dumps(to_json(spec), indent=2) + "\n")
             yield
 
@@ -69,7 +71,7 @@ class RunFolder:
         return read_json(RunSpec, self.path / "config.json")
 
     def read_records(self) -> list[dict[str, Any]]:
-        """All whole records; a line that a kill cut short is not one."""
+        """All whole records; a last line that a kill cut short is not one."""
         if not self.records.exists():
             return []
         lines = self.records.read_text("utf-8").split("\n")[:-1]
@@ -79,21 +81,33 @@ class RunFolder:
         """Replace the records, as on going back to a checkpoint."""
         write_atomically(self.records, "".join(json.dumps(record) + "\n" for record in records))
 
-    def add_record(self, record: dict[str, Any]) -> None:
-        """Append one record."""
+    def add_records(self, *records: dict[str, Any]) -> None:
+        """Append records, in one write."""
         with self.records.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write("".join(json.dumps(record) + "\n" for record in records))
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock, which the system frees when its owner dies. Raises InputError if another process holds it."""
+def locked(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
+    """Hold a folder's lock, which the system frees when its owner dies.
+
+    Raises InputError if another process still holds it after `patience` seconds.
+    """
+    until = time.monotonic() + patience
     with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise InputError(f"{folder}: another process is running here; wait for it, or choose another folder") from error
+        while not _lock(file):
+            if time.monotonic() >= until:
+                raise InputError(f"{folder}: another process is running here; wait for it, or choose another folder")
+            time.sleep(0.1)
         yield
+
+
+def _lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def refuse_difference(stored: Any, asked: Any, file: Path, key: str = "") -> None:
@@ -108,7 +122,7 @@ def refuse_difference(stored: Any, asked: Any, file: Path, key: str = "") -> Non
         )
 
 
-def _git_state() -> dict[str, str | None]:
+def git_state() -> dict[str, str | None]:
     """The commit of the working directory's repository, with `+changes` if it has any; None outside one."""
     command = ["git", "describe", "--always", "--dirty=+changes", "--abbrev=40", "--exclude=*"]
     try:

@@ -1,7 +1,7 @@
 """The training loop: yields records, keeps checkpoints, and goes on from them bit for bit."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -47,7 +47,7 @@ def build_model(spec: RunSpec, device: torch.device) -> Decoder:
     return Decoder(spec.model, spec.encoding, seed=spec.seed).to(device)
 
 
-def train(spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.device) -> Iterator[dict[str, Any]]:
+def train(spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.device) -> Generator[dict[str, Any], None, None]:
     """Train from the folder's newest checkpoint, or the start, to the end; yields the records that are new.
 
     The folder must be open. A checkpoint is written every CHECKPOINT_SECONDS, when the generator is closed and at the
@@ -68,7 +68,7 @@ def train(spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.dev
             continue
         record = _record(spec.train, step, losses, norm)
         losses.clear()
-        folder.add_record(record)
+        folder.add_records(record)
         if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
             save_checkpoint(folder.checkpoints, step, model, optimizer)
             saved, saved_at = step, time.monotonic()

@@ -91,7 +91,7 @@ def set_ticks(axes: Axes, which: str, ticks: Sequence[float], write: Callable[[f
 
 def tag(axes: Axes, artist: Artist, index: int, part: str) -> None:
     """Give an artist an id that says its series, unique within the figure: the page highlights by it."""
-    panel = axes.get_figure(root=True).axes.index(axes)  # type: ignore[union-attr]
+    panel = axes.figure.axes.index(axes)
     artist.set_gid(f"series-{index}-{part}-{panel}-{len(axes.get_children())}")
 
 

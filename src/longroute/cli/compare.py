@@ -1,0 +1,134 @@
+"""`longroute compare`: the main job."""
+
+import json
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from longroute.attention import Encoding, parse_encoding
+from longroute.cli.progress import run_progress
+from longroute.compare import DIAL, ComparisonSpec, TextSpec, compare, default_workers, preset, read_summary
+from longroute.configuration import from_json, load_json, to_json
+from longroute.errors import InputError, nearest
+from longroute.report.tables import terminal_table
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Train candidates at a short context, carry each to many times that length, and write one HTML report.
+
+    Stop it at any moment; the same command goes on where it was. Exit code 0 when everything asked for is there, 1 when a
+    run failed (the report is written all the same), 2 for bad input.
+    """
+
+    out: Path = Path("runs/compare")
+    """Folder for the report, the summary and every run."""
+    preset: str = "mini"
+    """smoke (a minute), mini (ten minutes on two cores), standard (hours, three seeds) or paper (GPUs)."""
+    encodings: tuple[str, ...] = ()
+    """What to compare, such as rope-qk learned-qkv+forget; `dial`: one rotation at many spreads. Default: the preset's."""
+    seeds: tuple[int, ...] = ()
+    """A run of every encoding for each. Default: the preset's."""
+    text: tuple[Path, ...] = ()
+    """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: the books that come with longroute."""
+    heldout: tuple[Path, ...] = ()
+    """Your own text to measure on. Default: the last tenth of each document of --text."""
+    text_key: str = "text"
+    """Key or column of the text in jsonl and parquet files."""
+    config: Path | None = None
+    """A JSON file of settings, as `comparison.json` in an earlier folder has them under "comparison"."""
+    set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE…")] = field(default=())
+    """Single settings over all of these, such as train.tokens=2000000 model.width=96 evaluate.spans=4."""
+    workers: int | None = None
+    """Runs at once, one thread each. Default: one a core."""
+
+    def run(self, console: Console) -> int:
+        spec = self._spec()
+        text = TextSpec(self.text, self.heldout, self.text_key)
+        with run_progress(console) as show, closing(self._job(spec, text)) as job:
+            for progress in job:
+                show(progress)
+        summary = read_summary(self.out)
+        _print_summary(console, summary, self.out)
+        return 1 if any(row["status"] == "failed" for row in summary["rows"]) else 0
+
+    def _job(self, spec: ComparisonSpec, text: TextSpec):
+        workers = default_workers() if self.workers is None else self.workers
+        if workers < 1:
+            raise InputError(f"--workers must be at least 1, not {workers}")
+        return compare(spec, text, self.out, workers=workers)
+
+    def _spec(self) -> ComparisonSpec:
+        spec = preset(self.preset) if self.config is None else read_settings(self.config, self.preset)
+        if self.encodings:
+            names = [name for given in self.encodings for name in (DIAL if given == "dial" else (given,))]
+            spec = replace(spec, encodings=tuple(map(parse_encoding, names)))
+        if self.seeds:
+            spec = replace(spec, seeds=self.seeds)
+        return with_settings(spec, self.set)
+
+
+def read_settings(file: Path, base: str) -> ComparisonSpec:
+    """A preset with a JSON file's settings over it; encodings there may be names. Raises InputError naming the file."""
+    data = load_json(file)
+    if not isinstance(data, dict):
+        raise InputError(f"{file}: expected an object of settings")
+    data = data.get("comparison", data)
+    if isinstance(data.get("encodings"), list):
+        named = [to_json(parse_encoding(item)) if isinstance(item, str) else item for item in data["encodings"]]
+        data = data | {"encodings": named}
+    return from_json(ComparisonSpec, _over(to_json(preset(data.get("preset", base))), data), source=str(file))
+
+
+def with_settings(spec: Any, settings: tuple[str, ...]) -> Any:
+    """A spec with `key.key=value` settings over it. Raises InputError naming the setting and the nearest key."""
+    data = to_json(spec)
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        if not equals:
+            raise InputError(f"--set {setting}: expected KEY=VALUE")
+        *outer, last = path.split(".")
+        target = data
+        for key in [*outer, last]:
+            if not isinstance(target, dict) or key not in target:
+                valid = target if isinstance(target, dict) else {}
+                raise InputError(f"--set {setting}: unknown key {key!r}{nearest(key, valid)}")
+            target = target[key] if key != last or target[key] is not None else {}
+        target = data
+        for key in outer:
+            target = target[key]
+        target[last] = _value(value)
+    return from_json(type(spec), data, source="--set")
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
+
+
+def _over(base: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """`data` over `base`, objects key by key; an object of another kind replaces the whole."""
+    merged = dict(base)
+    for key, value in data.items():
+        nested = isinstance(value, dict) and isinstance(base.get(key), dict)
+        merged[key] = _over(base[key], value) if nested else value
+    return merged
+
+
+def _print_summary(console: Console, summary: dict[str, Any], out: Path) -> None:
+    header, *rows = terminal_table(summary)
+    table = Table(*header, box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+    for row in summary["rows"]:
+        if row["status"] == "failed":
+            console.print(f"{row['encoding']} (seed {row['seed']}) failed: {row['reason']}", markup=False)
+    console.print(f"report: {out / 'report.html'}", markup=False, soft_wrap=True)

@@ -1,0 +1,34 @@
+"""The command line: one verb a station."""
+
+import sys
+from typing import Annotated
+
+import tyro
+from rich.console import Console
+
+from longroute.cli.compare import Compare
+from longroute.cli.encodings import Encodings
+from longroute.errors import InputError
+
+Verb = (
+    Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Encodings, tyro.conf.subcommand("encodings")]
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; returns its exit code: 0 done, 1 a run failed, 2 bad input, 130 stopped."""
+    console = Console(stderr=True)
+    verb = tyro.cli(Verb, prog="longroute", description=__doc__, args=arguments)
+    try:
+        return verb.run(console)
+    except InputError as error:
+        console.print(f"longroute: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        console.print("stopped; the same command goes on from here")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""One run of a comparison, in a process of its own: train, evaluate, record, and go on from what is already recorded."""
+
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from multiprocessing.queues import Queue
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import torch
+
+from longroute.data.shards import Prepared, TokenShard, open_shard
+from longroute.errors import InputError
+from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run
+from longroute.train import NonFiniteError, RunFolder, RunSpec, train
+from longroute.train.checkpoint import latest_checkpoint
+
+_PATIENCE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run, its place, and where its text lies."""
+
+    name: str
+    folder: Path
+    spec: RunSpec
+    evaluate: EvaluateSpec
+    tokenizer: Path
+    text: Path
+
+    @staticmethod
+    def of(name: str, folder: Path, spec: RunSpec, evaluate: EvaluateSpec, text: Prepared) -> "Run":
+        """A run on prepared text."""
+        return Run(name, folder, spec, evaluate, text.tokenizer_path, text.tokenizer_path.parent)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: `stage` is train (steps), evaluate (spans), done, or failed (then `reason` says why)."""
+
+    run: str
+    stage: str
+    done: int = 0
+    total: int = 0
+    reason: str = ""
+
+
+def work(run: Run, threads: int, device: str, queue: "Queue[Progress]", stop: Event) -> None:
+    """The body of a worker process. With one thread the bits of a run don't depend on what runs beside it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which sets `stop`
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    torch.set_num_threads(threads)
+    try:
+        with closing(carry_out(run, torch.device(device))) as progress:
+            for item in progress:
+                queue.put(item)
+                if stop.is_set():
+                    break
+    except InputError as error:
+        queue.put(Progress(run.name, "failed", reason=str(error)))
+    except Exception as error:
+        traceback.print_exc()
+        queue.put(Progress(run.name, "failed", reason=f"{type(error).__name__}: {error}"))
+
+
+def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]:
+    """Train and evaluate a run; yields its progress, and may be closed after any of it with the state on disk.
+
+    A loss that stops being finite is recorded as the run's failure, which a later call finds and does not repeat.
+    """
+    folder = RunFolder(run.folder)
+    with folder.open(run.spec, run.tokenizer, patience=_PATIENCE_SECONDS):
+        failure = [record for record in folder.read_records() if record["record"] == "failure"]
+        if not failure:
+            try:
+                yield from _train(run, folder, device)
+                yield from _evaluate(run, folder, device)
+            except NonFiniteError as error:
+                failure = [{"record": "failure", "step": error.step, "reason": str(error)}]
+                folder.add_records(*failure)
+        yield Progress(run.name, "failed", reason=failure[0]["reason"]) if failure else Progress(run.name, "done")
+
+
+def _train(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
+    checkpoint = latest_checkpoint(folder.checkpoints)
+    if checkpoint is not None and checkpoint.step == run.spec.train.steps:
+        return
+    with closing(train(run.spec, _shard(run, "train"), folder, device)) as records:
+        for record in records:
+            yield Progress(run.name, "train", record["step"], run.spec.train.steps)
+
+
+def _evaluate(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
+    heldout = _shard(run, "heldout")
+    total = len(choose_spans(heldout, run.evaluate, run.spec.train.length))
+    records = folder.read_records()
+    done = complete_spans(records, run.evaluate, run.spec.train.length)
+    if len(done) == total:
+        return
+    folder.keep_records([r for r in records if r["record"] == "train"] + [r for span in done for r in span])
+    model = load_run(folder, device)
+    spans = evaluate_run(model, run.spec.train, heldout, run.evaluate, device=device, done=len(done))
+    for count, records in enumerate(spans, len(done) + 1):
+        folder.add_records(*records)
+        yield Progress(run.name, "evaluate", count, total)
+
+
+def _shard(run: Run, split: str) -> TokenShard:
+    return open_shard(run.text / split)
+
+
+def _die_with_parent() -> None:
+    """A parent that was killed can't stop its workers: they end themselves, leaving the state that is on disk."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
