@@ -5,6 +5,7 @@ A spec is a frozen dataclass. Where a field is a union of specs, the JSON object
 
 import dataclasses
 import json
+import sys
 import types
 import typing
 from pathlib import Path
@@ -44,7 +45,7 @@ def load_json(path: Path) -> Any:
         return json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also bytes that aren't UTF-8, a number of over 4,300 digits
         raise InputError(f"{path}: not JSON: {error}") from error
 
 
@@ -103,7 +104,9 @@ def _parse_value(expected: Any, data: Any, where: str) -> Any:
         if data not in choices:
             raise InputError(f"{where}: unknown {data!r}{nearest(str(data), map(str, choices))}")
         return data
-    if expected is float and type(data) is int:
+    if expected is float and type(data) in (int, float):
+        if not -sys.float_info.max <= data <= sys.float_info.max:
+            raise InputError(f"{where}: expected a finite number, got {data!r}")
         return float(data)
     if expected is Path and type(data) is str:
         return Path(data)

@@ -1,6 +1,5 @@
 """`longroute compare`: the main job."""
 
-import json
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +9,11 @@ import tyro
 from rich.console import Console
 from rich.table import Table
 
-from longroute.attention import Encoding, parse_encoding
+from longroute.attention import parse_encoding
 from longroute.cli.progress import run_progress
+from longroute.cli.settings import read_settings, with_settings
 from longroute.compare import DIAL, ComparisonSpec, TextSpec, compare, default_workers, preset, read_summary
-from longroute.configuration import from_json, load_json, to_json
-from longroute.errors import InputError, nearest
+from longroute.errors import InputError
 from longroute.report.tables import terminal_table
 
 
@@ -71,55 +70,6 @@ class Compare:
         if self.seeds:
             spec = replace(spec, seeds=self.seeds)
         return with_settings(spec, self.set)
-
-
-def read_settings(file: Path, base: str) -> ComparisonSpec:
-    """A preset with a JSON file's settings over it; encodings there may be names. Raises InputError naming the file."""
-    data = load_json(file)
-    if not isinstance(data, dict):
-        raise InputError(f"{file}: expected an object of settings")
-    data = data.get("comparison", data)
-    if isinstance(data.get("encodings"), list):
-        named = [to_json(parse_encoding(item)) if isinstance(item, str) else item for item in data["encodings"]]
-        data = data | {"encodings": named}
-    return from_json(ComparisonSpec, _over(to_json(preset(data.get("preset", base))), data), source=str(file))
-
-
-def with_settings(spec: Any, settings: tuple[str, ...]) -> Any:
-    """A spec with `key.key=value` settings over it. Raises InputError naming the setting and the nearest key."""
-    data = to_json(spec)
-    for setting in settings:
-        path, equals, value = setting.partition("=")
-        if not equals:
-            raise InputError(f"--set {setting}: expected KEY=VALUE")
-        *outer, last = path.split(".")
-        target = data
-        for key in [*outer, last]:
-            if not isinstance(target, dict) or key not in target:
-                valid = target if isinstance(target, dict) else {}
-                raise InputError(f"--set {setting}: unknown key {key!r}{nearest(key, valid)}")
-            target = target[key] if key != last or target[key] is not None else {}
-        target = data
-        for key in outer:
-            target = target[key]
-        target[last] = _value(value)
-    return from_json(type(spec), data, source="--set")
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
-
-
-def _over(base: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
-    """`data` over `base`, objects key by key; an object of another kind replaces the whole."""
-    merged = dict(base)
-    for key, value in data.items():
-        nested = isinstance(value, dict) and isinstance(base.get(key), dict)
-        merged[key] = _over(base[key], value) if nested else value
-    return merged
 
 
 def _print_summary(console: Console, summary: dict[str, Any], out: Path) -> None:

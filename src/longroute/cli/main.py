@@ -6,13 +6,19 @@ from typing import Annotated
 import tyro
 from rich.console import Console
 
+from longroute.cli.bench import Bench
 from longroute.cli.compare import Compare
 from longroute.cli.encodings import Encodings
+from longroute.cli.evaluate import Evaluate
+from longroute.cli.train import Train
 from longroute.errors import InputError
 
 Verb = (
     Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Encodings, tyro.conf.subcommand("encodings")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 
 

@@ -13,6 +13,7 @@ from longroute.compare.text import TextSpec, prepare_text
 from longroute.compare.worker import Progress, Run
 from longroute.configuration import load_json, to_json
 from longroute.data.windows import WindowSampler
+from longroute.errors import InputError
 from longroute.evaluate import choose_spans, complete_spans, summarise
 from longroute.model import Decoder
 from longroute.report import write_report
@@ -28,22 +29,27 @@ def compare(spec: ComparisonSpec, text: TextSpec, out: Path, *, workers: int) ->
     The same comparison in the same folder goes on where it was; another one, or one that is running, is refused.
     Everything that can be wrong with the input is found before anything is trained. Raises InputError.
     """
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: can't make this folder: {error.strerror}") from error
     with locked(out):
         prepared, corpus = prepare_text(text, spec.model.vocabulary)
         WindowSampler(prepared.train, length=spec.train.length, batch=spec.train.batch, seed=0)
         choose_spans(prepared.heldout, spec.evaluate, spec.train.length)
-        _claim(out, {"comparison": to_json(spec), "corpus": corpus["hash"]})
         specs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
         runs = [Run.of(name, out / "runs" / name, run, spec.evaluate, prepared) for name, run in specs.items()]
+        facts = [run_facts(run.spec) for run in runs]  # builds every model: an impossible one is found here
+        _claim(out, {"comparison": to_json(spec), "corpus": corpus["hash"]})
         failures: dict[str, str] = {}
         with closing(run_all(runs, workers=workers)) as progress:
             for item in progress:
                 if item.stage == "failed":
                     failures[item.run] = item.reason
                 yield item
-        summary = _summary(spec, runs, failures, corpus)
-        records = [record for run in runs for record in _labelled(run)]
+        rows = [of_run | _outcome(run, failures.get(run.name)) for run, of_run in zip(runs, facts, strict=True)]
+        summary = _summary(spec, runs[0].spec, corpus, rows)
+        records = [record for run in runs for record in _labelled(run, failed=run.name in failures)]
         write_atomically(out / "records.jsonl", "".join(json.dumps(record) + "\n" for record in records))
         write_atomically(out / "summary.json", json.dumps(summary, indent=1, allow_nan=False) + "\n")
         write_report(summary, records, out)
@@ -64,32 +70,33 @@ def _claim(out: Path, asked: dict[str, Any]) -> None:
 
 
 def _summary(
-    spec: ComparisonSpec, runs: list[Run], failures: dict[str, str], corpus: dict[str, Any]
+    spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "preset": spec.preset,
         "corpus": corpus,
-        "model": to_json(runs[0].spec.model),
+        "model": to_json(run.model),
         "training": to_json(spec.train),
         "evaluation": to_json(spec.evaluate),
         "versions": versions(),
-        "rows": [summary_row(run, failures.get(run.name)) for run in runs],
+        "rows": rows,
     }
 
 
-def summary_row(run: Run, reason: str | None) -> dict[str, Any]:
-    """A run's row of the summary; numbers that it doesn't have are null."""
-    folder = RunFolder(run.folder)
+def _outcome(run: Run, reason: str | None) -> dict[str, Any]:
+    """What a run came to: its row of the summary, but for `run_facts`. Numbers that it doesn't have are null."""
     train_length = run.spec.train.length
-    spans = complete_spans(folder.read_records(), run.evaluate, train_length)
     if reason is None:
+        spans = complete_spans(RunFolder(run.folder).read_records(), run.evaluate, train_length)
         measured = summarise([record for span in spans for record in span], train_length)
     else:
         nothing = {str(length): None for length in run.evaluate.lengths(train_length)}
         keys = ("perplexity", "ratio", "scored_tokens")
         measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys} | {"interval": None}
-    return run_facts(run.spec) | {"status": "failed" if reason else "ok", "reason": reason} | measured
+    for place in (run.folder, run.text):  # no paths: the same comparison elsewhere has the same summary
+        reason = reason and reason.replace(f"{place}/", "").replace(str(place), place.name)
+    return {"status": "failed" if reason else "ok", "reason": reason} | measured
 
 
 def run_facts(spec: RunSpec) -> dict[str, Any]:
@@ -107,8 +114,12 @@ def run_facts(spec: RunSpec) -> dict[str, Any]:
     }
 
 
-def _labelled(run: Run) -> Iterator[dict[str, Any]]:
-    """The run's records, each with what it belongs to."""
+def _labelled(run: Run, *, failed: bool) -> Iterator[dict[str, Any]]:
+    """The run's records, each with what it belongs to; none if the run failed because they can't be read."""
     label = {"run": run.name, "encoding": encoding_name(run.spec.encoding), "seed": run.spec.seed}
-    for record in RunFolder(run.folder).read_records():
-        yield {"record": record["record"]} | label | record
+    try:
+        for record in RunFolder(run.folder).read_records():
+            yield {"record": record["record"]} | label | record
+    except InputError:
+        if not failed:
+            raise

@@ -50,9 +50,11 @@ def _device(place: int) -> str:
 
 
 def _drain(queue: Any) -> Iterator[Progress]:
+    """What has come, after a short wait for the first; a busy queue must not keep ended workers from being seen."""
     try:
+        yield queue.get(timeout=0.2)
         while True:
-            yield queue.get(timeout=0.2)
+            yield queue.get_nowait()
     except queues.Empty:
         return
 

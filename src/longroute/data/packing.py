@@ -29,6 +29,8 @@ class Packing:
 
         Two equal boundaries are an empty document, which contributes nothing. Raises InputError for anything else.
         """
+        if not boundaries or time < 1:
+            raise InputError(f"a packing needs at least one row of at least one token, not {len(boundaries)} of {time}")
         for row, edges in enumerate(boundaries):
             _check_boundaries(row, list(edges), time)
         documents = defaultdict(list)

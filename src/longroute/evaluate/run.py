@@ -1,5 +1,6 @@
 """Evaluate a trained run on held-out text, span by span, going on where an earlier evaluation stopped."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +15,7 @@ from longroute.evaluate.spans import EvaluateSpec, choose_spans
 from longroute.model import Decoder, token_losses
 from longroute.train.checkpoint import latest_checkpoint, load_model
 from longroute.train.folder import RunFolder
-from longroute.train.loop import autocast, build_model
+from longroute.train.loop import NonFiniteError, autocast, build_model
 from longroute.train.spec import TrainSpec
 
 
@@ -63,7 +64,12 @@ def evaluate_run(
     device: torch.device,
     done: int = 0,
 ) -> Iterator[list[dict[str, Any]]]:
-    """The evaluation records of every span but the first `done`, a list a span."""
+    """The evaluation records of every span but the first `done`, a list a span. Raises NonFiniteError."""
     score = model_scorer(model, train, device)
     for span in choose_spans(shard, spec, train.length)[done:]:
-        yield list(evaluate_span(score, span, spec, train.length))
+        records = list(evaluate_span(score, span, spec, train.length))
+        for record in records:
+            if not math.isfinite(record["nats"]):
+                where = f"evaluation of {span.book!r}, span {span.index}, at length {record['length']}"
+                raise NonFiniteError(train.steps, f"{where}: loss {record['nats']:g}")
+        yield records

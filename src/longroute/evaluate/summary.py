@@ -78,7 +78,8 @@ def _resampled_counts(books: list[str]) -> np.ndarray | None:
 
 def _percentiles(values: np.ndarray) -> list[list[float | None]]:
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
-    low, high = np.quantile(values, tails, axis=0)
+    with np.errstate(invalid="ignore"):  # between two infinities
+        low, high = np.quantile(values, tails, axis=0)
     return [[finite_or_none(a), finite_or_none(b)] for a, b in zip(low.tolist(), high.tolist(), strict=True)]
 
 

@@ -70,12 +70,12 @@ class FeedForward(nn.Module):
 
     def __init__(self, spec: ModelSpec):
         super().__init__()
-        self.expand = nn.Linear(spec.width, 2 * spec.hidden, bias=False)
+        self.gate = nn.Linear(spec.width, spec.hidden, bias=False)
+        self.value = nn.Linear(spec.width, spec.hidden, bias=False)
         self.output = nn.Linear(spec.hidden, spec.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, value = self.expand(x).chunk(2, -1)
-        return self.output(F.silu(gate) * value)
+        return self.output(F.silu(self.gate(x)) * self.value(x))
 
 
 class Block(nn.Module):

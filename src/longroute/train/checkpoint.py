@@ -56,9 +56,22 @@ def load_model(checkpoint: Checkpoint, model: nn.Module) -> None:
 
 
 def load_optimizer(checkpoint: Checkpoint, optimizer: torch.optim.Optimizer) -> None:
-    """The checkpoint's optimiser state into `optimizer`, over the same parameters in the same order."""
+    """The checkpoint's optimiser state into `optimizer`, over the same parameters in the same order.
+
+    Raises InputError naming the file if it holds anything else than AdamW's state of these parameters.
+    """
+    file = checkpoint.folder / "optimizer.safetensors"
+    tensors = _read(file)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    expected = {
+        f"{index}.{name}": shape
+        for index, parameter in enumerate(parameters)
+        for name, shape in (("step", ()), ("exp_avg", parameter.shape), ("exp_avg_sq", parameter.shape))
+    }
+    if {key: tuple(tensor.shape) for key, tensor in tensors.items()} != {k: tuple(s) for k, s in expected.items()}:
+        raise InputError(f"{file}: not the state of an optimiser over these {len(parameters)} parameters")
     state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in _read(checkpoint.folder / "optimizer.safetensors").items():
+    for key, tensor in tensors.items():
         index, _, name = key.partition(".")
         state.setdefault(int(index), {})[name] = tensor
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

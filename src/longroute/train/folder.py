@@ -71,11 +71,11 @@ class RunFolder:
         return read_json(RunSpec, self.path / "config.json")
 
     def read_records(self) -> list[dict[str, Any]]:
-        """All whole records; a last line that a kill cut short is not one."""
+        """All whole records; a last line that a kill cut short is not one. Raises InputError naming a broken line."""
         if not self.records.exists():
             return []
-        lines = self.records.read_text("utf-8").split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        lines = self.records.read_bytes().split(b"\n")[:-1]
+        return [_record(line, f"{self.records}, line {number}") for number, line in enumerate(lines, 1)]
 
     def keep_records(self, records: list[dict[str, Any]]) -> None:
         """Replace the records, as on going back to a checkpoint."""
@@ -85,6 +85,16 @@ class RunFolder:
         """Append records, in one write."""
         with self.records.open("a", encoding="utf-8") as file:
             file.write("".join(json.dumps(record) + "\n" for record in records))
+
+
+def _record(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{where}: not a record: {error}") from error
+    if not isinstance(record, dict) or not isinstance(record.get("record"), str):
+        raise InputError(f"{where}: not a record: {line[:80]!r}")
+    return record
 
 
 @contextmanager

@@ -75,7 +75,8 @@ def train(spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.dev
         try:
             yield record
         except GeneratorExit:  # stopped between two steps, where the state is whole
-            save_checkpoint(folder.checkpoints, step, model, optimizer)
+            if saved != step:
+                save_checkpoint(folder.checkpoints, step, model, optimizer)
             raise
     if saved != step or step == 0:
         save_checkpoint(folder.checkpoints, step, model, optimizer)

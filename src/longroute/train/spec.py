@@ -41,6 +41,8 @@ class TrainSpec:
                 raise InputError(f"train: {name} must be at least 1, not {getattr(self, name)}")
         if not (self.learning_rate > 0 and self.clip > 0 and self.weight_decay >= 0 and 0 <= self.warmup < 1):
             raise InputError(f"train: rates must be positive and 0 <= warmup < 1: {self}")
+        if not 0 <= self.beta2 < 1:
+            raise InputError(f"train: beta2 must be in [0, 1), not {self.beta2}")
 
     @property
     def tokens_per_step(self) -> int:
@@ -65,3 +67,7 @@ class RunSpec:
     """Of the weights, the order of the text and frozen random angles."""
     text_hash: str = ""
     """Of the training text."""
+
+    def __post_init__(self):
+        if not 0 <= self.seed < 2**63:
+            raise InputError(f"seed must be in [0, 2^63), not {self.seed}")

@@ -47,39 +47,45 @@ class RotationFrame:
 
     def __init__(self, phase: Tensor):
         self.phase = phase
-        self._cos = phase.detach().cos()
-        self._sin = phase.detach().sin()
+        self._cos, self._sin = phase.detach().cos(), phase.detach().sin()
+        self._minus_sin = -self._sin
 
     def pull(self, x: Tensor) -> Tensor:
-        return self._rotate(x, -self._sin, -1.0)
+        return self._rotate(x, self._minus_sin, self._sin, -1)
 
     def push(self, x: Tensor) -> Tensor:
-        return self._rotate(x, self._sin, 1.0)
+        return self._rotate(x, self._sin, self._minus_sin, 1)
 
-    def _rotate(self, x: Tensor, sin: Tensor, sign: float) -> Tensor:
-        return _Rotate.apply(x, self.phase, self._cos, sin, sign)  # type: ignore[return-value]  # untyped apply
+    def _rotate(self, x: Tensor, sin: Tensor, back: Tensor, sign: int) -> Tensor:
+        return _Rotate.apply(x, self.phase, self._cos, sin, back, sign)  # type: ignore[return-value]  # untyped apply
 
 
 class _Rotate(torch.autograd.Function):
-    """y = R(sign · Φ) x, with ∂L/∂x = R(-sign · Φ) g and ∂L/∂Φ = sign · Σ (g₂ y₁ - g₁ y₂) over all that share Φ."""
+    """y = R(sign · Φ) x, with ∂L/∂x = R(-sign · Φ) g and ∂L/∂Φ = sign · Σ (g₂ y₁ - g₁ y₂) over all that share Φ.
+
+    `sin` is that of sign · Φ, `back` that of -sign · Φ.
+    """
 
     @staticmethod
-    def forward(ctx, x: Tensor, phase: Tensor, cos: Tensor, sin: Tensor, sign: float) -> Tensor:
+    def forward(ctx, x: Tensor, phase: Tensor, cos: Tensor, sin: Tensor, back: Tensor, sign: int) -> Tensor:
         y = _turned(x, cos, sin)
-        ctx.save_for_backward(cos, sin, y if phase.requires_grad else None)
+        ctx.save_for_backward(cos, back, y if phase.requires_grad else None)
         ctx.sign, ctx.phase_shape, ctx.phase_dtype = sign, phase.shape, phase.dtype
         return y
 
     @staticmethod
     def backward(ctx, grad: Tensor):
-        cos, sin, y = ctx.saved_tensors
-        grad_x = _turned(grad, cos, -sin) if ctx.needs_input_grad[0] else None
+        cos, back, y = ctx.saved_tensors
+        grad_x = _turned(grad, cos, back) if ctx.needs_input_grad[0] else None
         if y is None:
-            return grad_x, None, None, None, None
-        y1, y2 = _grouped(y, cos).chunk(2, -1)
-        g1, g2 = _grouped(grad, cos).chunk(2, -1)
-        moment = (g2 * y1 - g1 * y2).sum(2, dtype=ctx.phase_dtype)
-        return grad_x, moment.sum_to_size(ctx.phase_shape).mul_(ctx.sign), None, None, None
+            return grad_x, None, None, None, None, None
+        first, second = _grouped(grad, cos), _grouped(y, cos)
+        if ctx.sign < 0:
+            first, second = second, first
+        (f1, f2), (s1, s2) = first.chunk(2, -1), second.chunk(2, -1)
+        moment = (f2 * s1).addcmul_(f1, s2, value=-1).to(ctx.phase_dtype)
+        moment = moment.sum(2) if moment.shape[2] > 1 else moment[:, :, 0]
+        return grad_x, moment.sum_to_size(ctx.phase_shape), None, None, None, None
 
 
 def _grouped(x: Tensor, cos: Tensor) -> Tensor:
@@ -88,6 +94,11 @@ def _grouped(x: Tensor, cos: Tensor) -> Tensor:
 
 
 def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    x1, x2 = _grouped(x, cos).chunk(2, -1)
+    """[x₁ cos - x₂ sin, x₂ cos + x₁ sin], the second terms added in place: three passes, whatever x's strides."""
+    wide = _grouped(x.to(torch.promote_types(x.dtype, cos.dtype)), cos)
     cos, sin = cos[:, :, None], sin[:, :, None]
-    return torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], -1).to(x.dtype).flatten(1, 2)
+    y = (wide.unflatten(-1, (2, -1)) * cos.unsqueeze(-2)).flatten(-2)
+    (x1, x2), (y1, y2) = wide.chunk(2, -1), y.chunk(2, -1)
+    y1.addcmul_(x2, sin, value=-1)
+    y2.addcmul_(x1, sin)
+    return y.to(x.dtype).flatten(1, 2)

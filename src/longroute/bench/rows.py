@@ -1,0 +1,207 @@
+"""What is measured, each against something that everybody knows, with the goal that it must meet."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from longroute.attention import Route, attend, parse_encoding
+from longroute.attention.encoding import step_inputs
+from longroute.bench.precision import largest_error
+from longroute.control import Charge
+from longroute.control.alibi import alibi_slopes
+from longroute.evaluate.run import model_scorer
+from longroute.model import Decoder, ModelSpec, token_losses
+from longroute.model.decoder import Attention
+from longroute.train import TrainSpec
+
+Job = Callable[[], object]
+HEADS, HEAD_DIM = 8, 64
+WIDTH = HEADS * HEAD_DIM
+LONG = 65_536
+
+
+@dataclass(frozen=True)
+class Timed:
+    """`job` against `reference`, each built once and run in turn: the ratio of times must be at most `goal`."""
+
+    name: str
+    against: str
+    shape: str
+    goal: float
+    job: Callable[[], Job]
+    reference: Callable[[], Job]
+
+
+@dataclass(frozen=True)
+class Limited:
+    """A number that `measure` returns as a share of its limit, or the row's peak memory where `limit_mib` is set."""
+
+    name: str
+    against: str
+    shape: str
+    measure: Callable[[], float]
+    limit_mib: float | None = None
+
+
+def bench_rows(device: torch.device) -> list[Timed | Limited]:
+    """All rows, for one device."""
+    heads = f"{HEADS} × {HEAD_DIM}"
+    rows: list[Timed | Limited] = []
+    for length, goal in ((512, 1.35), (2048, 1.2), (4096, 1.2)):
+        ours, rope = _layer("learned-qkv", length, device), _layer("rope-qk", length, device)
+        rows.append(Timed("learned qkv layer", "rope layer", f"L={length}, {heads}", goal, ours, rope))
+    for length in (1024, 4096):
+        ours, rope = _layer("learned-qkv", length, device, given=True), _layer("rope-qk", length, device)
+        shape = f"L={length}, {heads}, angles given"
+        rows.append(Timed("learned qkv layer, no angle projection", "rope layer", shape, 1.15, ours, rope))
+    for name in ("alibi", "forget"):
+        charge, shape = _charge(name, 4096, device), f"L=4096, {heads}"
+        plain, dense = _fused(4096, device), _dense(4096, device)
+        rows.append(Timed(f"{name} attention", "plain causal SDPA", shape, 1.2, _charged(charge, 4096, device), plain))
+        rows.append(Timed(f"{name} attention", "dense bias", shape, 1 / 1.4, _charged(charge, 4096, device), dense))
+    for name in ("alibi", "forget"):
+        measure = _error_share(name, device)
+        rows.append(Limited(f"{name} error", "1e-5 from float64", f"L={LONG}, every row, float32", measure))
+    ours, theirs = _train_step(device), _llama_step(device)
+    rows.append(Timed("mini rope training step", "transformers Llama", "32 × 64 tokens, float32", 1.0, ours, theirs))
+    rows.append(Limited("evaluation", "2 GiB", f"one window of {LONG}, mini", _long_evaluation(device), limit_mib=2048))
+    return rows
+
+
+def _layer(encoding: str, length: int, device: torch.device, *, given: bool = False) -> Callable[[], Job]:
+    """Forward and backward of a whole attention layer; `given`: its steps are computed beforehand, with gradients."""
+
+    def build() -> Job:
+        spec = ModelSpec(width=WIDTH, heads=HEADS, kv_heads=HEADS, head_dim=HEAD_DIM)
+        layer = Attention(spec, parse_encoding(encoding), 0, 0).to(device)
+        x = torch.randn(1, length, WIDTH, requires_grad=True, device=device)
+        grad = torch.randn(1, length, WIDTH, device=device)
+        ids = torch.randint(spec.vocabulary, (1, length), device=device)
+        if given:
+            steps = layer.position.steps(step_inputs(x, ids, None)).detach().requires_grad_()
+            layer.position.steps.forward = lambda inputs: steps
+        return lambda: layer(x, ids, None).backward(grad)
+
+    return build
+
+
+def _query_key_value(length: int, device: torch.device) -> tuple[Tensor, ...]:
+    return tuple(torch.randn(1, HEADS, length, HEAD_DIM, device=device, requires_grad=True) for _ in range(3))
+
+
+def _charge(name: str, length: int, device: torch.device) -> Callable[[], Charge]:
+    if name == "alibi":
+        decay = torch.full((1, 1, length), -1.0, dtype=torch.float64, device=device)
+        return lambda: Charge(decay, alibi_slopes(HEADS).to(device), None)
+    decay = (-0.02 * torch.rand(1, HEADS, length, device=device)).requires_grad_()
+    return lambda: Charge(decay, torch.ones(HEADS, dtype=torch.float64, device=device), None)
+
+
+def _charged(charge: Callable[[], Charge], length: int, device: torch.device) -> Callable[[], Job]:
+    def build() -> Job:
+        query, key, value = _query_key_value(length, device)
+        grad = torch.randn_like(query)
+        return lambda: attend(query, key, value, Route(charge=charge())).backward(grad)
+
+    return build
+
+
+def _fused(length: int, device: torch.device) -> Callable[[], Job]:
+    def build() -> Job:
+        query, key, value = _query_key_value(length, device)
+        grad = torch.randn_like(query)
+        return lambda: F.scaled_dot_product_attention(query, key, value, is_causal=True).backward(grad)
+
+    return build
+
+
+def _dense(length: int, device: torch.device) -> Callable[[], Job]:
+    """ALiBi as most code has it: a bias for every pair, made once and kept."""
+
+    def build() -> Job:
+        query, key, value = _query_key_value(length, device)
+        grad = torch.randn_like(query)
+        distance = torch.arange(length, device=device)[:, None] - torch.arange(length, device=device)
+        bias = -alibi_slopes(HEADS).float().to(device)[:, None, None] * distance
+        bias = bias.masked_fill(distance < 0, -math.inf)[None]
+        return lambda: F.scaled_dot_product_attention(query, key, value, attn_mask=bias).backward(grad)
+
+    return build
+
+
+def _error_share(name: str, device: torch.device) -> Callable[[], float]:
+    """Largest error of any output of one head at LONG tokens, as a share of 1e-5."""
+
+    def measure() -> float:
+        generator = torch.Generator().manual_seed(0)
+        query, key, value = (torch.randn(LONG, HEAD_DIM, generator=generator) for _ in range(3))
+        decay = -torch.ones(LONG) if name == "alibi" else -0.02 * torch.rand(LONG, generator=generator)
+        slope = torch.tensor([0.5 if name == "alibi" else 1.0], dtype=torch.float64)
+        return largest_error(query, key, value, decay, slope, device) / 1e-5
+
+    return measure
+
+
+def _training(loss: Callable[[], Tensor], parameters: list[Tensor]) -> Job:
+    optimizer = torch.optim.AdamW(parameters, lr=1e-3, fused=True)
+
+    def step() -> None:
+        loss().backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def _ids(device: torch.device) -> Tensor:
+    return torch.randint(ModelSpec().vocabulary, (32, 65), device=device)
+
+
+def _train_step(device: torch.device) -> Callable[[], Job]:
+    def build() -> Job:
+        model, ids = Decoder(ModelSpec(), parse_encoding("rope-qk")).to(device), _ids(device)
+
+        def loss() -> Tensor:
+            return token_losses(model.hidden_states(ids[:, :-1]), model.embedding.weight, ids[:, 1:]).mean()
+
+        return _training(loss, list(model.parameters()))
+
+    return build
+
+
+def _llama_step(device: torch.device) -> Callable[[], Job]:
+    def build() -> Job:
+        from transformers import LlamaConfig, LlamaForCausalLM  # an extra, needed for this row alone
+
+        spec = ModelSpec()
+        config = LlamaConfig(
+            vocab_size=spec.vocabulary,
+            hidden_size=spec.width,
+            intermediate_size=spec.hidden,
+            num_hidden_layers=spec.layers,
+            num_attention_heads=spec.heads,
+            num_key_value_heads=spec.kv_heads,
+            head_dim=spec.head_dim,
+            tie_word_embeddings=True,
+            attn_implementation="sdpa",
+            use_cache=False,
+        )
+        model, ids = LlamaForCausalLM(config).to(device), _ids(device)
+        return _training(lambda: model(input_ids=ids, labels=ids).loss, list(model.parameters()))
+
+    return build
+
+
+def _long_evaluation(device: torch.device) -> Callable[[], float]:
+    def measure() -> float:
+        model = Decoder(ModelSpec(), parse_encoding("learned-qkv+forget")).to(device).eval()
+        ids = torch.randint(ModelSpec().vocabulary, (1, LONG + 1))
+        model_scorer(model, TrainSpec(), device)(ids[:, :-1], ids[:, 1:])
+        return 0.0
+
+    return measure

@@ -1,0 +1,83 @@
+"""`longroute evaluate`: a trained run on any text, at every length."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from tyro.conf import Positional
+
+from longroute.cli.progress import run_progress
+from longroute.compare.compare import run_facts
+from longroute.compare.worker import Progress
+from longroute.configuration import load_json, to_json
+from longroute.data.corpus import corpus_hash, embedded_books, read_documents
+from longroute.data.shards import write_shard
+from longroute.data.tokenizer import load_tokenizer
+from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run, summarise
+from longroute.train import RunFolder
+from longroute.train.folder import locked, refuse_difference, write_atomically
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Measure a trained run on held-out text at 1, 2, 4 … times its training length; writes evaluation.json.
+
+    Stop it at any moment; the same command goes on where it was.
+    """
+
+    folder: Positional[Path]
+    """Folder of a run, of `longroute train` or under runs/ of a comparison."""
+    out: Path | None = None
+    """Where to write. Default: `evaluation` in the run's folder."""
+    text: tuple[Path, ...] = ()
+    """Text to measure on: files or folders of txt, md, jsonl, parquet. Default: the held-out books of longroute."""
+    text_key: str = "text"
+    """Key or column of the text in jsonl and parquet files."""
+    reach: int = 128
+    """Longest length as a multiple of the training length; a power of two."""
+    spans: int = 2
+    """Spans a document, at most."""
+
+    def run(self, console: Console) -> int:
+        run = RunFolder(self.folder)
+        facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        documents = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
+        out = self.out or self.folder / "evaluation"
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out), run_progress(console) as show:
+            self._claim(out, {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)})
+            shard = write_shard(documents, load_tokenizer(run.tokenizer), out / "heldout")
+            total = len(choose_spans(shard, spec, facts.train.length))
+            model = load_run(run, device)
+            file = RunFolder(out)
+            done = complete_spans(file.read_records(), spec, facts.train.length)
+            file.keep_records([record for span in done for record in span])
+            spans = evaluate_run(model, facts.train, shard, spec, device=device, done=len(done))
+            for count, records in enumerate(spans, len(done) + 1):
+                file.add_records(*records)
+                show(Progress(self.folder.name, "evaluate", count, total))
+            result = run_facts(facts) | summarise(file.read_records(), facts.train.length)
+            write_atomically(out / "evaluation.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
+        _print_result(console, result, out)
+        return 0
+
+    def _claim(self, out: Path, asked: dict) -> None:
+        file = out / "config.json"
+        if file.exists():
+            refuse_difference(load_json(file), asked, file)
+        else:
+            write_atomically(file, json.dumps(asked, indent=1) + "\n")
+
+
+def _print_result(console: Console, result: dict, out: Path) -> None:
+    table = Table("length", "perplexity", "ratio", "tail perplexity", "tail ratio", box=None, header_style="bold")
+    for length in result["perplexity"]:
+        keys = ("perplexity", "ratio", "tail_perplexity", "tail_ratio")
+        values = [result[key][length] for key in keys]
+        table.add_row(length, *("-" if value is None else f"{value:.4g}" for value in values))
+    console.print(table)
+    console.print(f"written: {out / 'evaluation.json'}", markup=False, soft_wrap=True)

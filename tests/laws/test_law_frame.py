@@ -1,0 +1,95 @@
+"""Laws of the frame: it keeps norms, it has an inverse, and routes don't depend on where counting begins."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from specimens import (
+    ENCODINGS,
+    TOLERANCES,
+    Sample,
+    assert_close,
+    build,
+    draw_sample,
+    is_under,
+    named,
+    route_of,
+    under,
+)
+from torch import Tensor
+
+from longroute.attention import Encoding, Route
+from longroute.transport import RandomRotation
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.mark.parametrize("encoding", under("orthogonal"))
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@given(time=st.integers(1, 40), seed=st.integers(0, 9))
+def test_pull_keeps_norms_and_push_undoes_it(
+    encoding: Encoding, dtype: torch.dtype, time: int, seed: int
+) -> None:
+    sample = draw_sample(time, seed=seed, dtype=dtype)
+    frame = route_of(build(encoding, dtype=dtype), sample).frame
+    for x in (sample.query, sample.key):
+        assert_close(frame.pull(x).norm(dim=-1), x.norm(dim=-1), "norms after pull")
+        assert_close(frame.push(x).norm(dim=-1), x.norm(dim=-1), "norms after push")
+        assert_close(frame.push(frame.pull(x)), x, "push of pull")
+        assert_close(frame.pull(frame.push(x)), x, "pull of push")
+
+
+def scores(route: Route, sample: Sample) -> Tensor:
+    """s_ij of all pairs, (batch head time time), biases included, not masked."""
+    group = sample.query.shape[1] // sample.key.shape[1]
+    query, key = route.frame.pull(sample.query), route.frame.pull(sample.key).repeat_interleave(group, 1)
+    content = query @ key.mT / query.shape[-1] ** 0.5
+    if route.charge is None:
+        return content
+    before_query, before_key = route.charge.columns(query.dtype)
+    before_key = before_key.expand(-1, sample.key.shape[1], -1, -1).repeat_interleave(group, 1)
+    return content + before_query @ before_key.mT
+
+
+def carried(route: Route, sample: Sample) -> Tensor:
+    """P(j→i) v_j of all pairs, (batch kv_head j i dim)."""
+    pulled = route.frame.pull(sample.value)
+    return torch.stack(
+        [
+            route.frame.push(pulled[:, :, j : j + 1].expand_as(sample.value).contiguous())
+            for j in range(pulled.shape[2])
+        ],
+        2,
+    )
+
+
+def shift_error(encoding: Encoding, time: int, dropped: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Scores and carried values without the first tokens, minus the same ones with them."""
+    sample = draw_sample(time, seed=seed, dtype=torch.float64)
+    rest = sample.part(dropped, time)
+    position = build(encoding, dtype=torch.float64)
+    whole, alone = route_of(position, sample), route_of(position, rest)
+    return (
+        scores(alone, rest) - scores(whole, sample)[:, :, dropped:, dropped:],
+        carried(alone, rest) - carried(whole, sample)[:, :, dropped:, dropped:],
+    )
+
+
+@pytest.mark.parametrize("encoding", under("shift"))
+@given(time=st.integers(2, 24), share=st.floats(0, 1), seed=st.integers(0, 9))
+def test_routes_do_not_depend_on_what_came_before_them(
+    encoding: Encoding, time: int, share: float, seed: int
+) -> None:
+    for error in shift_error(encoding, time, round(share * (time - 1)), seed):
+        assert_close(error, torch.zeros_like(error), "shift")
+
+
+@pytest.mark.parametrize("encoding", named([e for e in ENCODINGS if not is_under(e, "shift")]))
+def test_who_does_not_declare_shift_is_random(encoding: Encoding) -> None:
+    """Angles that belong to positions break the law. Those that belong to token types keep it, though it's undeclared."""
+    assert isinstance(encoding.transport, RandomRotation)
+    largest = max(error.abs().max().item() for error in shift_error(encoding, 24, 5, 0))
+    if encoding.transport.by == "position":
+        assert largest > 0.1
+    else:
+        assert largest < TOLERANCES[torch.float64]
