@@ -48,7 +48,9 @@ def variants(kind: type) -> list:
         for field in dataclasses.fields(kind)
         if typing.get_origin(hints[field.name]) is typing.Literal
     }
-    return [kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]
+    return [
+        kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())
+    ]
 
 
 TRANSPORTS: list[Transport] = [spec for kind in typing.get_args(Transport) for spec in variants(kind)]
@@ -109,7 +111,9 @@ def draw_sample(
 ) -> Sample:
     """Standard normal numbers that are exact in float32, and token ids."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = [(batch, count, time, head_dim) for count in (heads, kv_heads, kv_heads)] + [(batch, time, WIDTH)]
+    shapes = [(batch, count, time, head_dim) for count in (heads, kv_heads, kv_heads)] + [
+        (batch, time, WIDTH)
+    ]
     tensors = [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
     return Sample(*tensors, torch.randint(VOCABULARY, (batch, time), generator=generator))
 

@@ -1,6 +1,7 @@
 """Specs as JSON and back, strictly: a misspelt key, a wrong type or an unknown kind is an error that says where.
 
-A spec is a frozen dataclass. Where a field is a union of specs, the JSON object says which by `"kind"`, the class's `name`.
+A spec is a frozen dataclass. Where a field is a union of specs, the JSON object says which by `"kind"`, the class's
+`name`.
 """
 
 import dataclasses
@@ -29,7 +30,8 @@ def to_json(spec: Any) -> Any:
 def from_json(spec_type: type[Spec], data: Any, *, source: str) -> Spec:
     """The spec that JSON data describes; missing keys take their defaults.
 
-    Raises InputError naming `source` (a file, or what else the data came from), the key's path and the nearest valid one.
+    Raises InputError naming `source` (a file, or what else the data came from), the key's path and the nearest valid
+    one.
     """
     return _parse(spec_type, data, source)
 

@@ -90,9 +90,7 @@ def walked(encoding: Encoding, case: Case) -> dict[str, Tensor]:
 def test_attend_equals_every_route_walked(encoding: Encoding, case: Case, dtype: torch.dtype) -> None:
     position, sample, cotangent = assembled(encoding, case, dtype)
     route = position(sample.hidden, sample.token_ids, case.packing)
-    found = with_gradients(
-        attend(sample.query, sample.key, sample.value, route), position, sample, cotangent
-    )
+    found = with_gradients(attend(sample.query, sample.key, sample.value, route), position, sample, cotangent)
     expected = walked(encoding, case)
     assert found.keys() == expected.keys()
     for what, tensor in found.items():
@@ -129,7 +127,12 @@ def by_hand(values: bool) -> tuple[PositionEncoding, Sample]:
     encoding = Encoding(LearnedRotation(), values, ForgetGate())
     position = encoding.build(LayerShape(width=2, heads=1, kv_heads=1, head_dim=2, vocabulary=1)).double()
     parameters = dict(position.named_parameters())
-    rows = {"steps.weight": [[1.0, 0.0]], "steps.bias": [0.0], "charge.weight": [[0.0, 1.0]], "charge.bias": [0.0]}
+    rows = {
+        "steps.weight": [[1.0, 0.0]],
+        "steps.bias": [0.0],
+        "charge.weight": [[0.0, 1.0]],
+        "charge.bias": [0.0],
+    }
     assert parameters.keys() == rows.keys()
     with torch.no_grad():
         for name, parameter in parameters.items():

@@ -74,7 +74,9 @@ def test_the_same_steps_packed_have_the_same_bits(encoding: Encoding, inner: lis
                 )
                 phase = route.frame.phase.expand(len(edges), -1, -1, -1)[rows, :, first:last]
                 assert_same_bits(phase, alone.phase, "phases")
-                assert_same_bits(route.frame.pull(sample.key)[rows, :, first:last], alone.pull(own.key), "keys")
+                assert_same_bits(
+                    route.frame.pull(sample.key)[rows, :, first:last], alone.pull(own.key), "keys"
+                )
             if route.charge is not None:
                 decay = route.charge.log_decay.expand(len(edges), -1, -1)[rows, :, first:last]
                 columns = Charge(decay, route.charge.slope, None).columns(torch.float32)

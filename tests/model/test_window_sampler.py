@@ -66,7 +66,10 @@ def sampler_windows(count: int) -> int:
     return WindowSampler(shard(count), length=10, batch=1, seed=0).windows
 
 
-@given(edges=st.lists(st.integers(1, 102), min_size=1, max_size=8, unique=True).map(sorted), seed=st.integers(0, 9))
+@given(
+    edges=st.lists(st.integers(1, 102), min_size=1, max_size=8, unique=True).map(sorted),
+    seed=st.integers(0, 9),
+)
 def test_documents_stay_apart(edges: list[int], seed: int) -> None:
     sampler = WindowSampler(shard(103, *edges), length=10, batch=4, seed=seed)
     for step in range(6):

@@ -81,6 +81,4 @@ def test_forget_gate_bias_is_the_sum_of_log_gates() -> None:
         for j in range(i + 1):
             mask[:, :, i, j] = gate[:, :, j + 1 : i + 1].log().sum(-1)
     expected = F.scaled_dot_product_attention(sample.query, sample.key, sample.value, mask)
-    assert_close(
-        attend(sample.query, sample.key, sample.value, route_of(position, sample)), expected, "FoX"
-    )
+    assert_close(attend(sample.query, sample.key, sample.value, route_of(position, sample)), expected, "FoX")

@@ -1,6 +1,6 @@
 """Attention along a route: pull into the global frame, plain fused softmax attention, push back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +16,7 @@ from longroute.transport.frame import Frame, IdentityFrame
 class Route:
     """What accumulates between tokens of one layer: the frame, whether values ride in it, the charge, the documents."""
 
-    frame: Frame = IdentityFrame()
+    frame: Frame = field(default_factory=IdentityFrame)
     values: bool = False
     charge: Charge | None = None
     packing: Packing | None = None
@@ -68,9 +68,7 @@ def _packed(query: Tensor, key: Tensor, value: Tensor, scale: float, packing: Pa
     """One call for all documents of a length: an eighth of the cost of a dense document mask, and O(time) memory."""
     batch, _, time, _ = query.shape
     sizes = [count * length for count, length in packing.groups]
-    split = [
-        x.transpose(1, 2).flatten(0, 1).index_select(0, packing.order).split(sizes) for x in (query, key, value)
-    ]
+    split = [x.transpose(1, 2).flatten(0, 1).index_select(0, packing.order).split(sizes) for x in (query, key, value)]
     outputs = []
     for (count, length), q, k, v in zip(packing.groups, *split, strict=True):
         q, k, v = (x.unflatten(0, (count, length)).transpose(1, 2) for x in (q, k, v))

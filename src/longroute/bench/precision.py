@@ -19,8 +19,9 @@ def largest_error(
     m (c_i - c_j) added to the scores, row block by row block.
     """
     charge = Charge(decay[None, None].to(device), slope.to(device), None)
-    ours = attend(*(x[None, None].to(device) for x in (query, key, value)), Route(charge=charge))[0, 0]
-    query, key, value = (x.to(device, torch.float64) for x in (query, key, value))
+    query, key, value = (x[None, None].to(device) for x in (query, key, value))
+    ours = attend(query, key, value, Route(charge=charge))[0, 0]
+    query, key, value = (x[0, 0].double() for x in (query, key, value))
     c = slope.to(device) * decay.to(device, torch.float64).cumsum(0)
     worst = 0.0
     for first in range(0, len(query), _ROWS):

@@ -176,7 +176,7 @@ def _train_step(device: torch.device) -> Callable[[], Job]:
 
 def _llama_step(device: torch.device) -> Callable[[], Job]:
     def build() -> Job:
-        from transformers import LlamaConfig, LlamaForCausalLM  # an extra, needed for this row alone
+        from transformers import AutoModelForCausalLM, LlamaConfig  # an extra, needed for this row alone
 
         spec = ModelSpec()
         config = LlamaConfig(
@@ -188,10 +188,9 @@ def _llama_step(device: torch.device) -> Callable[[], Job]:
             num_key_value_heads=spec.kv_heads,
             head_dim=spec.head_dim,
             tie_word_embeddings=True,
-            attn_implementation="sdpa",
             use_cache=False,
         )
-        model, ids = LlamaForCausalLM(config).to(device), _ids(device)
+        model, ids = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").to(device), _ids(device)
         return _training(lambda: model(input_ids=ids, labels=ids).loss, list(model.parameters()))
 
     return build

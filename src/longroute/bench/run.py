@@ -17,7 +17,7 @@ _SECONDS = 20.0
 
 
 def run_bench(*, only: str | None, device: torch.device) -> Iterator[dict[str, Any]]:
-    """A record a row: name, against, shape, ratio, goal, met, peak_mib; `ratio` None where the reference isn't installed.
+    """A record a row: name, against, shape, ratio, goal, met, peak_mib; `ratio` None if the reference isn't installed.
 
     `only` keeps the rows whose name contains it. Raises InputError naming the nearest if none does.
     """

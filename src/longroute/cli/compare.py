@@ -21,8 +21,8 @@ from longroute.report.tables import terminal_table
 class Compare:
     """Train candidates at a short context, carry each to many times that length, and write one HTML report.
 
-    Stop it at any moment; the same command goes on where it was. Exit code 0 when everything asked for is there, 1 when a
-    run failed (the report is written all the same), 2 for bad input.
+    Stop it at any moment; the same command goes on where it was. Exit code 0 when everything asked for is there, 1 when
+    a run failed (the report is written all the same), 2 for bad input.
     """
 
     out: Path = Path("runs/compare")
@@ -30,11 +30,11 @@ class Compare:
     preset: str = "mini"
     """smoke (a minute), mini (ten minutes on two cores), standard (hours, three seeds) or paper (GPUs)."""
     encodings: tuple[str, ...] = ()
-    """What to compare, such as rope-qk learned-qkv+forget; `dial`: one rotation at many spreads. Default: the preset's."""
+    """What to compare, such as rope-qk alibi; `dial`: a rotation at many spreads. Default: the preset's."""
     seeds: tuple[int, ...] = ()
     """A run of every encoding for each. Default: the preset's."""
     text: tuple[Path, ...] = ()
-    """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: the books that come with longroute."""
+    """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: longroute's books."""
     heldout: tuple[Path, ...] = ()
     """Your own text to measure on. Default: the last tenth of each document of --text."""
     text_key: str = "text"

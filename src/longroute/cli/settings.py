@@ -40,7 +40,9 @@ def with_settings(spec: ComparisonSpec, settings: tuple[str, ...]) -> Comparison
 
 def _member(target: Any, key: str, setting: str) -> Any:
     if not isinstance(target, dict) or key not in target:
-        raise InputError(f"--set {setting}: unknown key {key!r}{nearest(key, target if isinstance(target, dict) else ())}")
+        raise InputError(
+            f"--set {setting}: unknown key {key!r}{nearest(key, target if isinstance(target, dict) else ())}"
+        )
     return target[key]
 
 

@@ -48,7 +48,7 @@ class Train:
         spec = with_settings(chosen, self.set)
         prepared, _ = prepare_text(TextSpec(self.text, self.heldout, self.text_key), spec.model.vocabulary)
         runs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
-        (name, run), = runs.items()
+        ((name, run),) = runs.items()
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         folder = RunFolder(self.out)
         with folder.open(run, prepared.tokenizer_path), run_progress(console) as show, stop_between_steps() as stopped:
@@ -67,7 +67,7 @@ class Train:
 
 @contextmanager
 def stop_between_steps():
-    """A list that Ctrl-C fills, so that a loop can stop where its state is whole; a second Ctrl-C interrupts at once."""
+    """A list that Ctrl-C fills, so that a loop can stop where its state is whole; a second one interrupts at once."""
     stopped: list[int] = []
 
     def handle(number: int, frame: object) -> None:

@@ -69,9 +69,7 @@ def _claim(out: Path, asked: dict[str, Any]) -> None:
         write_atomically(file, json.dumps(asked, indent=1) + "\n")
 
 
-def _summary(
-    spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: list[dict[str, Any]]
-) -> dict[str, Any]:
+def _summary(spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "preset": spec.preset,

@@ -88,7 +88,7 @@ PRESETS = {
         evaluate=EvaluateSpec(spans=16),
     ),
 }
-"""smoke: everything, tiny. mini: ten minutes on two cores. standard: hours, three seeds. paper: its size (needs GPUs)."""
+"""smoke: everything, tiny. mini: ten minutes on two cores. standard: hours, three seeds. paper: its size, for GPUs."""
 
 
 def preset(name: str) -> ComparisonSpec:

@@ -14,7 +14,7 @@ _MOST_NAMES = 100
 
 @dataclass(frozen=True)
 class TextSpec:
-    """Where text comes from. Nothing given: the embedded books. Only `text`: the last tenth of each document is held out."""
+    """Where text comes from: the embedded books by default; with `text` alone, the last tenth of each is held out."""
 
     text: tuple[Path, ...] = ()
     """Files and folders to train on (txt, md, jsonl, parquet)."""

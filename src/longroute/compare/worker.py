@@ -1,4 +1,4 @@
-"""One run of a comparison, in a process of its own: train, evaluate, record, and go on from what is already recorded."""
+"""One run of a comparison, in a process of its own: train, evaluate, record, and go on from what is recorded."""
 
 import multiprocessing
 import multiprocessing.connection

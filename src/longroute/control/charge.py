@@ -8,9 +8,9 @@ With c split into parts that the dtype holds exactly, c ≈ c¹ + c² + …, and
     q̃ = (m c_i,  m,  m, …,  q/√d),    k̃ = (1,  -c_j¹,  -c_j², …,  k),    q̃ᵀk̃ = m c_i - m c_j + qᵀk/√d.
 
 The columns come *first*: a dot product accumulates in order, so the two large numbers cancel before anything else is
-added, and what remains is an error of 1e-7 of the bias over the *distance*, not over the position. (Measured in float32 at
-65,536 tokens: the output is off by ≤ 1.2e-6 with the columns first, by up to 5e-3 with the same columns last.) The first
-term is constant over a softmax row, so its own rounding is harmless and its gradient is zero.
+added, and what remains is an error of 1e-7 of the bias over the *distance*, not over the position. (Measured in float32
+at 65,536 tokens: the output is off by ≤ 1.2e-6 with the columns first, by up to 5e-3 with the same columns last.) The
+first term is constant over a softmax row, so its own rounding is harmless and its gradient is zero.
 """
 
 from dataclasses import dataclass
@@ -87,7 +87,8 @@ class _KeyColumns(torch.autograd.Function):
         return _padded(torch.cat([one, *[split] * parts.slope], -1), parts.columns)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx, *grad_outputs: Tensor):
+        (grad,) = grad_outputs
         (starts,) = ctx.saved_tensors
         firsts = [1 + part * ctx.parts.charge for part in range(ctx.parts.slope)]
         grad_c = grad[..., firsts].to(ctx.decay_dtype).sum(-1).mul_(-1 / _SHIFT)

@@ -16,7 +16,8 @@ from longroute.transport.step import LayerShape, StepInputs
 class ForgetGate:
     """b_ij = Σ_{t=j+1}^{i} a_t,  a_t = ln σ(w·x_t + β) for each key-value head, x the layer's normalised input.
 
-    β starts so that the gate's memory -1/a is spread geometrically over heads from `shortest` to `longest` tokens; w = 0.
+    β starts so that the gate's memory -1/a is spread geometrically over heads from `shortest` to `longest` tokens; w =
+    0.
     """
 
     shortest: float = 4.0

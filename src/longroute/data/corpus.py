@@ -92,9 +92,7 @@ def hold_out_tails(
     cuts = [(document, _cut(document.text, fraction)) for document in documents]
     heldout = tuple(Document(f"{d.name} (tail)", d.text[cut:]) for d, cut in cuts if d.text[cut:].strip())
     if not heldout:
-        raise InputError(
-            f"nothing to hold out: no document has {SHORTEST_CUT} characters, enough to be cut in two"
-        )
+        raise InputError(f"nothing to hold out: no document has {SHORTEST_CUT} characters, enough to be cut in two")
     return tuple(Document(d.name, d.text[:cut]) for d, cut in cuts), heldout
 
 
@@ -113,17 +111,13 @@ def _files(path: Path) -> list[Path]:
         raise InputError(f"{path}: no such file or folder")
     supported = ", ".join(SUPPORTED)
     if path.is_dir():
-        files = [
-            file for file in sorted(path.rglob("*")) if file.suffix.lower() in SUPPORTED and file.is_file()
-        ]
+        files = [file for file in sorted(path.rglob("*")) if file.suffix.lower() in SUPPORTED and file.is_file()]
         files = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
         if not files:
             raise InputError(f"{path}: no file to read in this folder (supported: {supported})")
         return files
     if path.suffix.lower() not in SUPPORTED:
-        raise InputError(
-            f"{path}: can't read {path.suffix or 'a file without a suffix'} (supported: {supported})"
-        )
+        raise InputError(f"{path}: can't read {path.suffix or 'a file without a suffix'} (supported: {supported})")
     return [path]
 
 
@@ -181,9 +175,7 @@ def _json_text(line: str, place: str, text_key: str) -> str:
     except (ValueError, RecursionError) as error:  # a number of over 4,300 digits; nesting without end
         raise InputError(f"{place}: not JSON that can be read: {error}") from None
     if not isinstance(record, dict):
-        raise InputError(
-            f"{place}: expected an object with the key {text_key!r}, found {type(record).__name__}"
-        )
+        raise InputError(f"{place}: expected an object with the key {text_key!r}, found {type(record).__name__}")
     if text_key not in record:
         raise InputError(f"{place}: no key {text_key!r}{nearest(text_key, record)}")
     return _checked(record[text_key], f"{place}, key {text_key!r}")
@@ -208,9 +200,7 @@ def _parquet_rows(file: Path, text_key: str) -> Iterator[Document]:
     try:
         with pq.ParquetFile(file) as table:
             if text_key not in table.schema_arrow.names:
-                raise InputError(
-                    f"{file}: no column {text_key!r}{nearest(text_key, table.schema_arrow.names)}"
-                )
+                raise InputError(f"{file}: no column {text_key!r}{nearest(text_key, table.schema_arrow.names)}")
             row = 0
             for group in range(table.num_row_groups):
                 for value in table.read_row_group(group, columns=[text_key]).column(text_key):

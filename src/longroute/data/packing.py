@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -15,8 +16,8 @@ class Packing:
     """Documents laid end to end in each row of a batch.
 
     `starts` (batch time) is the index, within its row, of the first token of each token's document. `order` lists all
-    tokens (indices into the flattened batch) document by document, documents of one length together, and `groups` says how
-    many documents of what length follow each other there: (count, length). Attention runs once per group.
+    tokens (indices into the flattened batch) document by document, documents of one length together, and `groups` says
+    how many documents of what length follow each other there: (count, length). Attention runs once per group.
     """
 
     starts: Tensor
@@ -36,14 +37,11 @@ class Packing:
         documents = defaultdict(list)
         starts = torch.empty((len(boundaries), time), dtype=torch.int64)
         for row, edges in enumerate(boundaries):
-            for first, last in zip(edges[:-1], edges[1:], strict=True):
+            for first, last in pairwise(edges):
                 if first < last:
                     starts[row, first:last] = first
                     documents[last - first].append(row * time + first)
-        order = [
-            torch.tensor(firsts)[:, None] + torch.arange(length)
-            for length, firsts in sorted(documents.items())
-        ]
+        order = [torch.tensor(firsts)[:, None] + torch.arange(length) for length, firsts in sorted(documents.items())]
         groups = tuple((len(firsts), length) for length, firsts in sorted(documents.items()))
         return Packing(starts, torch.cat([part.flatten() for part in order]), groups)
 
@@ -65,7 +63,7 @@ class Packing:
 
 
 def _check_boundaries(row: int, edges: list[int], time: int) -> None:
-    rising = all(a <= b for a, b in zip(edges, edges[1:], strict=False))
+    rising = all(a <= b for a, b in pairwise(edges))
     if len(edges) < 2 or edges[0] != 0 or edges[-1] != time or not rising:
         raise InputError(
             f"boundaries of row {row} must rise from 0 to {time}, the number of tokens, not {edges[:8]}"

@@ -110,9 +110,7 @@ def pieces(text: str, size: int = PIECE) -> Iterator[str]:
 def _splits_at_spaces(tokenizer: Tokenizer) -> bool:
     """Whether the argument of `pieces` holds for this tokenizer, which may come from anywhere."""
     words = tokenizer.pre_tokenizer
-    byte_level = (
-        isinstance(words, pre_tokenizers.ByteLevel) and words.use_regex and not words.add_prefix_space
-    )
+    byte_level = isinstance(words, pre_tokenizers.ByteLevel) and words.use_regex and not words.add_prefix_space
     added = tokenizer.get_added_tokens_decoder().values()  # one that isn't special may have a space inside
     return byte_level and tokenizer.normalizer is None and all(token.special for token in added)
 

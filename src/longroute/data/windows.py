@@ -1,4 +1,4 @@
-"""Training batches: windows of a shard in an order that depends on the seed and the step alone, so any step can be redone."""
+"""Training batches: windows in an order that depends on the seed and the step alone, so any step can be redone."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +17,7 @@ IGNORED = -100
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """`inputs` and next-token `targets` (batch time), int64; `packing` where a row holds several documents, else None."""
+    """`inputs` and next-token `targets` (batch time), int64; `packing` if a row holds several documents, else None."""
 
     inputs: Tensor
     targets: Tensor
@@ -36,7 +36,8 @@ class WindowSampler:
         self.windows = (len(shard.tokens) - 1) // length - 1
         if self.windows < 1:
             raise InputError(
-                f"the training text has {len(shard.tokens)} tokens; a context of {length} needs at least {2 * length + 1}"
+                f"the training text has {len(shard.tokens)} tokens; "
+                f"a context of {length} needs at least {2 * length + 1}"
             )
         self._epoch = lru_cache(maxsize=2)(self._shuffle)
 

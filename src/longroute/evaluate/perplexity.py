@@ -19,7 +19,8 @@ def evaluate_span(score: Scorer, span: Span, spec: EvaluateSpec, train_length: i
     With N = reach · L₀ targets and windows of L inputs that each predict their next token:
 
     - `whole`: the span is cut into N / L windows, every target is scored once;
-    - `tail`: the last 8 L₀ targets (`EvaluateSpec.tail`), windows ending every s = min(L / 2, 8 L₀) targets, each scoring
+    - `tail`: the last 8 L₀ targets (`EvaluateSpec.tail`), windows ending every s = min(L / 2, 8 L₀) targets, each
+    scoring
       its last s, so that every scored token sees L - s + 1 to L tokens: at least half of L.
 
     A window that both protocols ask for runs once.

@@ -25,7 +25,9 @@ def load_run(folder: RunFolder, device: torch.device) -> Decoder:
     checkpoint = latest_checkpoint(folder.checkpoints)
     if checkpoint is None or checkpoint.step < spec.train.steps:
         done = 0 if checkpoint is None else checkpoint.step
-        raise InputError(f"{folder.path}: trained for {done} of {spec.train.steps} steps; finish it with `longroute train`")
+        raise InputError(
+            f"{folder.path}: trained for {done} of {spec.train.steps} steps; finish it with `longroute train`"
+        )
     model = build_model(spec, device)
     load_model(checkpoint, model)
     return model.eval()
@@ -43,9 +45,7 @@ def model_scorer(model: Decoder, train: TrainSpec, device: torch.device) -> Scor
     return score
 
 
-def complete_spans(
-    records: list[dict[str, Any]], spec: EvaluateSpec, train_length: int
-) -> list[list[dict[str, Any]]]:
+def complete_spans(records: list[dict[str, Any]], spec: EvaluateSpec, train_length: int) -> list[list[dict[str, Any]]]:
     """Evaluation records span by span, without those of a span that a kill cut short."""
     spans: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for record in records:

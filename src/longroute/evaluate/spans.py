@@ -59,10 +59,10 @@ def choose_spans(shard: TokenShard, spec: EvaluateSpec, train_length: int) -> li
             first = k * (len(text) // count)
             spans.append(Span(book, k, text[first : first + size]))
     if not spans:
-        longest = max(range(len(shard.names)), key=lambda i: len(shard.document(i)), default=None)
-        found = f"the longest, {shard.names[longest]!r}, has {len(shard.document(longest)) - 1}" if longest is not None else ""
+        longest = max(range(len(shard.names)), key=lambda i: len(shard.document(i)))
         raise InputError(
-            f"no held-out text is long enough: {spec.reach} × {train_length} needs {size} tokens in one document; {found}. "
+            f"no held-out text is long enough: {spec.reach} × {train_length} needs {size} tokens in one document; the "
+            f"longest, {shard.names[longest]!r}, has {len(shard.document(longest)) - 1}. "
             "Give a longer text, a shorter context or a smaller reach"
         )
     return spans

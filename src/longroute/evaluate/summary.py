@@ -14,9 +14,10 @@ PREFIXES = {"whole": "", "tail": "tail_"}
 def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str, Any]:
     """Perplexity exp(Σ nats / Σ tokens) by length, its ratio to that at the training length, and intervals of both.
 
-    Keys: `perplexity`, `ratio`, `scored_tokens` from whole windows, the same with `tail_` from the fixed tail, `interval`.
-    Weighted by tokens. Intervals: spans are drawn again with replacement within each book, the same for every length, so
-    that a ratio's numerator and denominator come from the same text; `interval` is None where no book has two spans.
+    Keys: `perplexity`, `ratio`, `scored_tokens` from whole windows, the same with `tail_` from the fixed tail,
+    `interval`. Weighted by tokens. Intervals: spans are drawn again with replacement within each book, the same for
+    every length, so that a ratio's numerator and denominator come from the same text; `interval` is None where no book
+    has two spans.
     """
     summary: dict[str, Any] = {}
     interval: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES}

@@ -58,11 +58,12 @@ class Attention(nn.Module):
 
     def _attend(self, projected: Tensor, route: Route) -> Tensor:
         if projected.device.type != "cpu":
-            return attend(*projected.split(self.head_counts, 1), route)
+            query, key, value = projected.split(self.head_counts, 1)
+            return attend(query, key, value, route)
         half = projected.dtype in (torch.bfloat16, torch.float16)
         with torch.autocast("cpu", enabled=False):  # the CPU's fused kernel is slower in bfloat16: 9 × at 64 tokens
-            wide = projected.float() if half else projected
-            return attend(*wide.split(self.head_counts, 1), route).to(projected.dtype)
+            query, key, value = (projected.float() if half else projected).split(self.head_counts, 1)
+            return attend(query, key, value, route).to(projected.dtype)
 
 
 class FeedForward(nn.Module):
@@ -121,7 +122,7 @@ class Decoder(nn.Module):
             block.feed_forward.output.weight.mul_((2 * self.spec.layers) ** -0.5)
 
     def forward(self, token_ids: Tensor, packing: Packing | None = None) -> Tensor:
-        """Logits (batch time vocabulary). For long inputs take `hidden_states` and `token_losses`, in O(time) memory."""
+        """Logits (batch time vocabulary). For long inputs take `hidden_states` and `token_losses`: O(time) memory."""
         return F.linear(self.hidden_states(token_ids, packing), self.embedding.weight)
 
     def hidden_states(self, token_ids: Tensor, packing: Packing | None = None) -> Tensor:

@@ -46,9 +46,7 @@ def flattened(settings: Mapping[str, Any], prefix: str = "") -> Facts:
     facts: Facts = []
     for key, value in settings.items():
         name = f"{prefix}{key}"
-        facts += (
-            flattened(value, f"{name}.") if isinstance(value, Mapping) and value else [(name, _value(value))]
-        )
+        facts += flattened(value, f"{name}.") if isinstance(value, Mapping) and value else [(name, _value(value))]
     return facts
 
 

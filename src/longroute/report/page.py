@@ -48,9 +48,7 @@ def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], fol
     return page
 
 
-def render_page(
-    summary: Mapping[str, Any], comparison: Comparison, log: RunLog, figures: Mapping[str, str]
-) -> str:
+def render_page(summary: Mapping[str, Any], comparison: Comparison, log: RunLog, figures: Mapping[str, str]) -> str:
     """The page as HTML. Every text is escaped by the template; the figures alone are markup."""
     environment = Environment(
         loader=PackageLoader("longroute.report", "."),

@@ -83,9 +83,7 @@ def markdown_table(comparison: Comparison) -> str:
     for row in table(comparison):
         numbers = [f"{cell.text} [{cell.interval}]" if cell.interval else cell.text for cell in row.cells]
         name = _markdown_escape(row.encoding.name)
-        lines.append(
-            _markdown_line([name, seeds_text(row.encoding), parameters_text(row.encoding), *numbers])
-        )
+        lines.append(_markdown_line([name, seeds_text(row.encoding), parameters_text(row.encoding), *numbers]))
     return "\n".join(lines) + "\n"
 
 

@@ -64,6 +64,4 @@ def count_text(count: int, noun: str) -> str:
 
 def printable(name: str) -> str:
     """A name with control characters replaced: SVG forbids them, and they would break a table's line."""
-    return "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name
-    )
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)

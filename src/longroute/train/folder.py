@@ -1,10 +1,10 @@
 """A run's folder: its configuration, records and checkpoints, with one owner at a time.
 
-    config.json      the RunSpec, which a later command in the same folder must match
-    versions.json    what trained it: longroute, torch, python, git state
-    tokenizer.json   so that the folder is all that an evaluation needs
-    records.jsonl    what was measured, one JSON object a line
-    checkpoints/     the newest checkpoint
+config.json      the RunSpec, which a later command in the same folder must match
+versions.json    what trained it: longroute, torch, python, git state
+tokenizer.json   so that the folder is all that an evaluation needs
+records.jsonl    what was measured, one JSON object a line
+checkpoints/     the newest checkpoint
 """
 
 import fcntl
@@ -52,8 +52,8 @@ class RunFolder:
     def open(self, spec: RunSpec, tokenizer: Path, *, patience: float = 0.0) -> Iterator[None]:
         """Own the folder for a run of `spec`: made if new, gone on with if it holds the same, else refused.
 
-        Raises InputError if another process still owns it after `patience` seconds, or if it holds another configuration
-        (naming the first key that differs).
+        Raises InputError if another process still owns it after `patience` seconds, or if it holds another
+        configuration (naming the first key that differs).
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path, patience=patience):

@@ -47,14 +47,18 @@ def build_model(spec: RunSpec, device: torch.device) -> Decoder:
     return Decoder(spec.model, spec.encoding, seed=spec.seed).to(device)
 
 
-def train(spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.device) -> Generator[dict[str, Any], None, None]:
+def train(
+    spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.device
+) -> Generator[dict[str, Any], None, None]:
     """Train from the folder's newest checkpoint, or the start, to the end; yields the records that are new.
 
     The folder must be open. A checkpoint is written every CHECKPOINT_SECONDS, when the generator is closed and at the
     end; when it is written changes no number. Raises NonFiniteError; what was recorded until then stays.
     """
     if shard.vocab_size > spec.model.vocabulary:
-        raise InputError(f"the tokenizer has {shard.vocab_size} types, the model a vocabulary of {spec.model.vocabulary}")
+        raise InputError(
+            f"the tokenizer has {shard.vocab_size} types, the model a vocabulary of {spec.model.vocabulary}"
+        )
     model = build_model(spec, device)
     optimizer = build_optimizer(model, spec.train)
     sampler = WindowSampler(shard, length=spec.train.length, batch=spec.train.batch, seed=spec.seed)
@@ -103,7 +107,7 @@ def _take_step(
     losses: list[Tensor],
     device: torch.device,
 ) -> Tensor:
-    """One optimiser step; appends the step's mean loss to `losses`, returns the norm of the gradient before clipping."""
+    """One optimiser step; appends the step's mean loss to `losses`, returns the gradient's norm before clipping."""
     batches = [sampler.draw(step * spec.accumulate + part) for part in range(spec.accumulate)]
     scored = sum(int((batch.targets != IGNORED).sum()) for batch in batches)
     total = torch.zeros((), device=device)
@@ -131,7 +135,9 @@ def _summed_loss(model: Decoder, batch: Batch, spec: TrainSpec, device: torch.de
 
 def _cause(model: Decoder, loss: Tensor, norm: Tensor, rate: float) -> str:
     weights = [name for name, p in model.named_parameters() if not torch.isfinite(p).all()]
-    gradients = [name for name, p in model.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()]
+    gradients = [
+        name for name, p in model.named_parameters() if p.grad is not None and not torch.isfinite(p.grad).all()
+    ]
     seen = f"loss {loss.item():g}, gradient norm {norm.item():g}, last learning rate {rate:g}"
     where = [f"weights of {weights[0]}"] if weights else [f"gradient of {gradients[0]}"] if gradients else []
     return "; first not finite: ".join([seen, *where])

@@ -14,13 +14,13 @@ class TrainSpec:
 
     length: int = 64
     """Context that is trained at, tokens."""
-    tokens: int = 1_000_000
+    tokens: int = 1_200_000
     """Training tokens; rounded up to whole steps."""
-    batch: int = 32
+    batch: int = 8
     """Windows that go through the model at once."""
     accumulate: int = 1
     """Batches whose gradients make one step."""
-    learning_rate: float = 3e-3
+    learning_rate: float = 2e-3
     """Peak learning rate."""
     warmup: float = 0.05
     """Share of the steps that the learning rate rises over."""
@@ -32,7 +32,7 @@ class TrainSpec:
     """Largest norm of the gradient."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of matrix products (autocast); auto: bfloat16 where the processor has it."""
-    record_every: int = 20
+    record_every: int = 25
     """Steps between records, whose loss is the mean over them."""
 
     def __post_init__(self):

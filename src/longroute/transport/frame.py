@@ -4,8 +4,8 @@ With A_t = M_t M_{t-1} … M_1 the route's transport is P(j→i) = A_i A_j⁻¹,
 
     q_iᵀ P(j→i) k_j = (A_i⁻¹ q_i)ᵀ (A_j⁻¹ k_j),        Σ_j α_ij P(j→i) v_j = A_i Σ_j α_ij (A_j⁻¹ v_j):
 
-`pull` applies A_t⁻¹ to queries, keys and values, `push` applies A_t to the output. Every x is (batch head time dim); frames
-are per key-value head, and the query heads of a group share theirs.
+`pull` applies A_t⁻¹ to queries, keys and values, `push` applies A_t to the output. Every x is (batch head time dim);
+frames are per key-value head, and the query heads of a group share theirs.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,8 @@ class _Rotate(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx, *grad_outputs: Tensor):
+        (grad,) = grad_outputs
         cos, back, y = ctx.saved_tensors
         grad_x = _turned(grad, cos, back) if ctx.needs_input_grad[0] else None
         if y is None:

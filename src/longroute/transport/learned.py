@@ -17,8 +17,8 @@ class LearnedRotation:
     """M_t = ⊕_p R(θ_p(x_t)), θ(x) = W x + b for each key-value head, x the layer's normalised input.
 
     `start="rope"`: W = 0 and b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random so
-    that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from `fastest`
-    to `slowest`. Neither is assumed to extrapolate: measure.
+    that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from
+    `fastest` to `slowest`. Neither is assumed to extrapolate: measure.
     """
 
     start: Literal["mixing", "rope"] = "mixing"

@@ -43,7 +43,8 @@ class _Accumulate(torch.autograd.Function):
         return to_radians(running_sum(to_turns(angle), starts), dtype)
 
     @staticmethod
-    def backward(ctx, grad: Tensor):
+    def backward(ctx, *grad_outputs: Tensor):
+        (grad,) = grad_outputs
         (starts,) = ctx.saved_tensors
         return reverse_running_sum(grad, starts).to(ctx.angle_dtype), None, None
 
@@ -51,8 +52,8 @@ class _Accumulate(torch.autograd.Function):
 def accumulate(steps: Tensor, starts: Tensor | None = None, *, dtype: torch.dtype = torch.float32) -> Tensor:
     """Phases Φ_t = Σ_{start(t) ≤ s ≤ t} θ_s in radians, (batch head time plane), rounded once to `dtype`.
 
-    `steps` θ are binary angles (int64) or radians (float); the latter carry gradients, ∂Φ_t/∂θ_s = 1 for s within the sum
-    (the rounding to fixed point counts as the identity). `starts` is explained at `running_sum`.
+    `steps` θ are binary angles (int64) or radians (float); the latter carry gradients, ∂Φ_t/∂θ_s = 1 for s within the
+    sum (the rounding to fixed point counts as the identity). `starts` is explained at `running_sum`.
     """
     if steps.dtype == torch.int64:
         return to_radians(running_sum(steps, starts), dtype)

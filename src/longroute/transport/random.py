@@ -46,8 +46,8 @@ class RandomRotation:
 class RandomSteps(RotationSteps):
     """Looks the frozen angles up; position angles are drawn as far as they are asked for, so no length is too long.
 
-    Row n of the table is a function of (seed, layer, n) alone: NumPy's Philox stream, entered at n. Kept as 32-bit binary
-    angles (a frozen random angle is *defined* at that resolution), so that a vocabulary of 50,000 stays small.
+    Row n of the table is a function of (seed, layer, n) alone: NumPy's Philox stream, entered at n. Kept as 32-bit
+    binary angles (a frozen random angle is *defined* at that resolution), so that a vocabulary of 50,000 stays small.
     """
 
     def __init__(self, spec: RandomRotation, shape: LayerShape):

@@ -103,7 +103,5 @@ def _draw(axes: Axes, encoding: EncodingResult, look: Look, price: Estimate, rea
     if price.interval:
         tag(axes, axes.hlines([reach.value], *price.interval, **bar), encoding.index, "price")
     fill = "none" if look.dashed else look.color
-    (mark,) = axes.plot(
-        [price.value], [reach.value], look.marker, color=look.color, markersize=7, markerfacecolor=fill
-    )
+    (mark,) = axes.plot([price.value], [reach.value], look.marker, color=look.color, markersize=7, markerfacecolor=fill)
     tag(axes, mark, encoding.index, "point")

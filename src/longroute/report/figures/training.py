@@ -16,9 +16,7 @@ SHOWN_FROM = 0.2
 """Share of training after which a curve decides the limits: the first fall would flatten the rest."""
 
 
-def training_curves(
-    comparison: Comparison, looks: Mapping[str, Look], curves: Sequence[Curve]
-) -> Figure | None:
+def training_curves(comparison: Comparison, looks: Mapping[str, Look], curves: Sequence[Curve]) -> Figure | None:
     """One line a run, every encoding named at the end of its first seed's. None when no loss was recorded."""
     known = {one.name: one for one in comparison.encodings}
     runs = [(known[curve.encoding], averaged(curve)) for curve in curves if curve.encoding in known]
@@ -27,17 +25,13 @@ def training_curves(
     texts = {shortened(one.name) for one, _ in runs}
     height = max(400.0, 90 + GAP * len(texts))
     figure = blank(height)
-    axes = add_axes(
-        figure, Panel(44, 50, WIDTH - 44 - margin_for(texts), height - 90), "training loss, nats a token"
-    )
+    axes = add_axes(figure, Panel(44, 50, WIDTH - 44 - margin_for(texts), height - 90), "training loss, nats a token")
     axes.set_xlabel("tokens seen", size=TEXT, color=INK, labelpad=8)
     axes.xaxis.set_major_formatter(lambda tokens, _: tokens_text(tokens))
     axes.locator_params(axis="x", nbins=5)
     for encoding, points in runs:
         look = looks[encoding.name]
-        (line,) = axes.plot(
-            *zip(*points, strict=True), color=look.color, linestyle=look.linestyle, linewidth=1.1
-        )
+        (line,) = axes.plot(*zip(*points, strict=True), color=look.color, linestyle=look.linestyle, linewidth=1.1)
         tag(axes, line, encoding.index, "loss")
     axes.set_xlim(0, max(points[-1][0] for _, points in runs))
     axes.set_ylim(*_limits([points for _, points in runs]))
