@@ -1,4 +1,4 @@
-"""What the tests of the mathematical core share: every encoding there is, inputs for it, and the one table of tolerances.
+"""What the tests of the mathematical core share: every encoding there is, inputs for it, the one table of tolerances.
 
 The unions `Transport` and `Control` are the registry: a spec that joins one of them is tested without a change here.
 """
@@ -48,9 +48,7 @@ def variants(kind: type) -> list:
         for field in dataclasses.fields(kind)
         if typing.get_origin(hints[field.name]) is typing.Literal
     }
-    return [
-        kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())
-    ]
+    return [kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]
 
 
 TRANSPORTS: list[Transport] = [spec for kind in typing.get_args(Transport) for spec in variants(kind)]
@@ -89,14 +87,13 @@ class Sample:
     token_ids: Tensor
 
     def to(self, dtype: torch.dtype) -> "Sample":
-        tensors = (self.query, self.key, self.value, self.hidden)
-        return Sample(*(x.to(dtype) for x in tensors), self.token_ids)
+        query, key, value = self.query.to(dtype), self.key.to(dtype), self.value.to(dtype)
+        return Sample(query, key, value, self.hidden.to(dtype), self.token_ids)
 
     def part(self, first: int, last: int, rows: slice = slice(None)) -> "Sample":
         """Tokens first … last - 1 of some rows."""
-        tensors = (self.query, self.key, self.value)
-        cut = [x[rows, :, first:last] for x in tensors]
-        return Sample(*cut, self.hidden[rows, first:last], self.token_ids[rows, first:last])
+        query, key, value = (x[rows, :, first:last] for x in (self.query, self.key, self.value))
+        return Sample(query, key, value, self.hidden[rows, first:last], self.token_ids[rows, first:last])
 
 
 def draw_sample(
@@ -111,11 +108,9 @@ def draw_sample(
 ) -> Sample:
     """Standard normal numbers that are exact in float32, and token ids."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = [(batch, count, time, head_dim) for count in (heads, kv_heads, kv_heads)] + [
-        (batch, time, WIDTH)
-    ]
-    tensors = [torch.randn(shape, generator=generator).to(dtype) for shape in shapes]
-    return Sample(*tensors, torch.randint(VOCABULARY, (batch, time), generator=generator))
+    shapes = [(batch, count, time, head_dim) for count in (heads, kv_heads, kv_heads)] + [(batch, time, WIDTH)]
+    query, key, value, hidden = (torch.randn(shape, generator=generator).to(dtype) for shape in shapes)
+    return Sample(query, key, value, hidden, torch.randint(VOCABULARY, (batch, time), generator=generator))
 
 
 def build(
@@ -140,9 +135,7 @@ def route_of(position: PositionEncoding, sample: Sample, packing: Packing | None
 
 
 def small_model(kv_heads: int = 1) -> ModelSpec:
-    return ModelSpec(
-        layers=2, width=12, heads=2, kv_heads=kv_heads, head_dim=4, hidden=20, vocabulary=VOCABULARY
-    )
+    return ModelSpec(layers=2, width=12, heads=2, kv_heads=kv_heads, head_dim=4, hidden=20, vocabulary=VOCABULARY)
 
 
 def phase_of(route: Route) -> Tensor:

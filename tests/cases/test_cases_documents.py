@@ -1,4 +1,4 @@
-"""Rows C1 to C3, D1, F1, K1 and H1 of the cases, by name, and refusals of what doesn't fit. (E1: tests/papers; A4: laws too.)"""
+"""Rows C1 to C3, D1, F1, K1 and H1 of the cases, by name, and refusals of what doesn't fit. (E1: tests/papers.)"""
 
 import dataclasses
 import inspect
@@ -82,9 +82,7 @@ def test_d1_x_and_pad_pad_x(encoding: Encoding) -> None:
 def test_f1_any_length_forward_and_backward(encoding: Encoding, time: int) -> None:
     model = Decoder(small_model(), encoding, seed=1)
     logits = model(draw_sample(time).token_ids)
-    gradients = torch.autograd.grad(
-        logits.logsumexp(-1).sum(), list(model.parameters()), materialize_grads=True
-    )
+    gradients = torch.autograd.grad(logits.logsumexp(-1).sum(), list(model.parameters()), materialize_grads=True)
     for tensor in (logits, *gradients):
         assert tensor.isfinite().all()
 
@@ -139,9 +137,7 @@ def test_attend_refuses_a_packing_of_another_shape() -> None:
     sample = draw_sample(5)
     for rows, time in ((2, 6), (1, 5)):
         packing = Packing.from_boundaries([[0, time]] * rows, time)
-        with pytest.raises(
-            InputError, match=rf"\(batch time\) \({rows}, {time}\), but query is \(2, 4, 5, 4\)"
-        ):
+        with pytest.raises(InputError, match=rf"\(batch time\) \({rows}, {time}\), but query is \(2, 4, 5, 4\)"):
             attend(sample.query, sample.key, sample.value, Route(packing=packing))
 
 
@@ -151,13 +147,9 @@ def test_hidden_states_and_token_ids_must_agree() -> None:
         build(ENCODINGS[0])(sample.hidden, sample.token_ids[:, :4])
 
 
-@pytest.mark.parametrize(
-    "edges", [[], [0], [0, 3], [1, 5], [0, 6], [0, 3, 2, 5], [-1, 5], [0, 7, 5]], ids=str
-)
+@pytest.mark.parametrize("edges", [[], [0], [0, 3], [1, 5], [0, 6], [0, 3, 2, 5], [-1, 5], [0, 7, 5]], ids=str)
 def test_boundaries_that_are_none_are_refused(edges: list[int]) -> None:
-    with pytest.raises(
-        InputError, match=r"boundaries of row 1 must rise from 0 to 5, the number of tokens, not"
-    ):
+    with pytest.raises(InputError, match=r"boundaries of row 1 must rise from 0 to 5, the number of tokens, not"):
         Packing.from_boundaries([[0, 5], edges], 5)
 
 

@@ -1,4 +1,4 @@
-"""Rows A1 to A6, E2 and I5 of the cases: precision at any length, whatever the dtype, and nothing shared between modules."""
+"""Rows A1 to A6, E2 and I5 of the cases: precision at any length and dtype, and nothing shared between modules."""
 
 import resource
 from dataclasses import replace
@@ -151,9 +151,7 @@ def test_a6_two_bases_are_independent() -> None:
     assert_phases(phases[1][0, 0, 9], torch.tensor([-10.0, -1.0]))
 
 
-def rows_in_float64(
-    sample_rows: list[int], query: Tensor, key: Tensor, value: Tensor, charge: Charge
-) -> Tensor:
+def rows_in_float64(sample_rows: list[int], query: Tensor, key: Tensor, value: Tensor, charge: Charge) -> Tensor:
     """Rows of one head in float64, biases from a sum of the log-decays alone."""
     total = charge.log_decay.double().flatten().cumsum(0)
     outputs = []
@@ -208,12 +206,11 @@ def test_e2_bfloat16_columns_cost_no_more_than_bfloat16_itself(nats: float) -> N
     """At 4,096 tokens the error is within twice what rounding the inputs to bfloat16 alone makes of it."""
     time = 4096
     exact = long_sample(time)
-    rounded = [x.bfloat16() for x in exact]
+    query, key, value = rounded = tuple(x.bfloat16() for x in exact)
     charge = constant_charge(time, nats)
     rows = [*range(0, time, 97), time - 1]
     expected = rows_in_float64(rows, *exact, charge)
-    floor = (rows_in_float64(rows, *(x.double() for x in rounded), charge) - expected).norm()
-    query, key, value = rounded
+    floor = (rows_in_float64(rows, *rounded, charge) - expected).norm()
     found = attend(query, key, value, Route(charge=charge))[0, 0, rows].double()
     assert (found - expected).norm() <= 2 * floor
 

@@ -1,4 +1,4 @@
-"""The fast path against the definition: outputs and all gradients, and the definition against numbers worked by hand."""
+"""The fast path against the definition, outputs and all gradients; the definition against numbers worked by hand."""
 
 import math
 from dataclasses import dataclass
@@ -57,15 +57,11 @@ def assembled(encoding: Encoding, case: Case, dtype: torch.dtype) -> tuple[Posit
     return position, sample, cotangent
 
 
-def with_gradients(
-    output: Tensor, position: PositionEncoding, sample: Sample, cotangent: Tensor
-) -> dict[str, Tensor]:
+def with_gradients(output: Tensor, position: PositionEncoding, sample: Sample, cotangent: Tensor) -> dict[str, Tensor]:
     inputs = {name: getattr(sample, name) for name in ("query", "key", "value", "hidden")}
     inputs |= dict(position.named_parameters())
     gradients = torch.autograd.grad(output, list(inputs.values()), cotangent, materialize_grads=True)
-    return {"output": output} | {
-        f"gradient of {name}": grad for name, grad in zip(inputs, gradients, strict=True)
-    }
+    return {"output": output} | {f"gradient of {name}": grad for name, grad in zip(inputs, gradients, strict=True)}
 
 
 @cache
@@ -106,14 +102,15 @@ def test_all_parameters_have_a_say(encoding: Encoding) -> None:
             assert tensor.abs().max() > 1e-4, what
 
 
-# One head of two dimensions, three tokens. Angles and log-decays are read off the hidden state; those of the first token
-# are inside no route, so they must not matter.
+# One head of two dimensions, three tokens. Angles and log-decays are read off the hidden state; those of the first
+# token are inside no route, so they must not matter.
 ANGLES = np.array([0.7, math.pi / 2, math.pi])
 KEPT = np.array([0.1, 1 / 2, 1 / 4])
 QUERIES = np.array([[1.0, 2.0], [3.0, -1.0], [1.0, 0.0]])
 KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
 VALUES = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
-# P(0→1) = R(π/2) takes k_0 to (0, 1), so both scores of row 1 are -1/√2, the farther with a decay of ln ½: weights 1/3, 2/3.
+# P(0→1) = R(π/2) takes k_0 to (0, 1), so both scores of row 1 are -1/√2, the farther with a decay of ln ½: its weights
+# are 1/3 and 2/3.
 # P(0→2) = R(3π/2) takes k_0 to (0, -1) and P(1→2) = R(π) takes k_1 to (0, -1), so all scores of row 2 are 0 but for the
 # decays ln ½ + ln ¼ and ln ¼: weights 1/11, 2/11, 8/11.
 WEIGHTS = np.array([[1, 0, 0], [1 / 3, 2 / 3, 0], [1 / 11, 2 / 11, 8 / 11]])

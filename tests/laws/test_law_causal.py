@@ -14,13 +14,13 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def with_token_changed(sample: Sample, j: int) -> Sample:
-    tensors = [x.clone() for x in (sample.query, sample.key, sample.value)]
-    for x in tensors:
+    query, key, value = sample.query.clone(), sample.key.clone(), sample.value.clone()
+    for x in (query, key, value):
         x[:, :, j] = 10 - 3 * x[:, :, j]
     hidden, token_ids = sample.hidden.clone(), sample.token_ids.clone()
     hidden[:, j] = 2 - 3 * hidden[:, j]
     token_ids[:, j] = (token_ids[:, j] + 1) % VOCABULARY
-    return Sample(*tensors, hidden, token_ids)
+    return Sample(query, key, value, hidden, token_ids)
 
 
 @pytest.mark.parametrize("encoding", under("causal"))
@@ -33,9 +33,7 @@ def test_outputs_before_a_changed_token_keep_their_bits(
     sample = draw_sample(time).to(torch.bfloat16 if half else torch.float32)
     changed = with_token_changed(sample, j)
     position = build(encoding)
-    before, after = (
-        attend(s.query, s.key, s.value, route_of(position, s, packing)) for s in (sample, changed)
-    )
+    before, after = (attend(s.query, s.key, s.value, route_of(position, s, packing)) for s in (sample, changed))
     assert_same_bits(after[:, :, :j], before[:, :, :j], f"outputs before token {j}")
     assert (after[:, :, j] != before[:, :, j]).any(), "the changed token itself must notice"
 

@@ -1,7 +1,7 @@
 """Compiled = eager (case F1), forward and backward, at lengths 1, 7 and 129, as one graph.
 
-`aot_eager` traces forward and backward as the full compiler does, in a second instead of half a minute; one encoding that
-uses every part (learned steps, values, gate) also goes through code generation.
+`aot_eager` traces forward and backward as the full compiler does, in seconds instead of half a minute; one encoding that
+uses learned steps, values and a gate also goes through code generation.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ from longroute.attention import PositionEncoding, attend, encoding_name, parse_e
 
 NAMES = ["none", "rope-qk", "random-qkv:by=position+alibi", "learned-qkv+forget"]
 GROWS_WHILE_TRACED = ["random-qkv:by=position+alibi"]
-"""The table of angles grows as far as it is asked for, and NumPy's Philox can't be traced (torch 2.13): these are called
-once at the longest length before they are compiled."""
+"""The table of angles grows as far as asked for, and NumPy's Philox can't be traced (torch 2.13): these are called once
+at the longest length before they are compiled."""
 
 pytestmark = [
     # Both are raised inside torch 2.13 while it compiles: autograd.Function is instantiated, torch.jit is imported.

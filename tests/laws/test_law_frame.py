@@ -27,9 +27,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("encoding", under("orthogonal"))
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
 @given(time=st.integers(1, 40), seed=st.integers(0, 9))
-def test_pull_keeps_norms_and_push_undoes_it(
-    encoding: Encoding, dtype: torch.dtype, time: int, seed: int
-) -> None:
+def test_pull_keeps_norms_and_push_undoes_it(encoding: Encoding, dtype: torch.dtype, time: int, seed: int) -> None:
     sample = draw_sample(time, seed=seed, dtype=dtype)
     frame = route_of(build(encoding, dtype=dtype), sample).frame
     for x in (sample.query, sample.key):
@@ -77,16 +75,14 @@ def shift_error(encoding: Encoding, time: int, dropped: int, seed: int) -> tuple
 
 @pytest.mark.parametrize("encoding", under("shift"))
 @given(time=st.integers(2, 24), share=st.floats(0, 1), seed=st.integers(0, 9))
-def test_routes_do_not_depend_on_what_came_before_them(
-    encoding: Encoding, time: int, share: float, seed: int
-) -> None:
+def test_routes_do_not_depend_on_what_came_before_them(encoding: Encoding, time: int, share: float, seed: int) -> None:
     for error in shift_error(encoding, time, round(share * (time - 1)), seed):
         assert_close(error, torch.zeros_like(error), "shift")
 
 
 @pytest.mark.parametrize("encoding", named([e for e in ENCODINGS if not is_under(e, "shift")]))
 def test_who_does_not_declare_shift_is_random(encoding: Encoding) -> None:
-    """Angles that belong to positions break the law. Those that belong to token types keep it, though it's undeclared."""
+    """Angles that belong to positions break the law. Those of token types keep it, though it's undeclared."""
     assert isinstance(encoding.transport, RandomRotation)
     largest = max(error.abs().max().item() for error in shift_error(encoding, 24, 5, 0))
     if encoding.transport.by == "position":

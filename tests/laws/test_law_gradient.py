@@ -1,4 +1,4 @@
-"""Gradients against finite differences in float64: through fixed-point phases and charges, as if they were real numbers."""
+"""Gradients against finite differences in float64: through fixed-point phases and charges, as if real."""
 
 import pytest
 import torch

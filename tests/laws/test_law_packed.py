@@ -1,5 +1,7 @@
 """Packed = alone (case C1) and left-padded = unpadded (case D1)."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given
@@ -11,13 +13,14 @@ from specimens import (
     assert_same_bits,
     build,
     draw_sample,
+    phase_of,
     route_of,
     small_model,
     under,
 )
 from torch import Tensor
 
-from longroute.attention import Encoding, PositionEncoding, attend
+from longroute.attention import Encoding, PositionEncoding, Route, attend
 from longroute.attention.encoding import step_inputs
 from longroute.control import Charge
 from longroute.data.packing import Packing
@@ -35,7 +38,7 @@ def boundaries(inner: list[list[int]]) -> list[list[int]]:
 
 
 def documents(edges: list[int]) -> list[tuple[int, int]]:
-    return [(first, last) for first, last in zip(edges, edges[1:], strict=False) if first < last]
+    return [(first, last) for first, last in pairwise(edges) if first < last]
 
 
 @pytest.mark.parametrize("encoding", under("packed"))
@@ -73,10 +76,8 @@ def test_the_same_steps_packed_have_the_same_bits(encoding: Encoding, inner: lis
                     steps_of(position, sample, packing)[rows, :, first:last], None, torch.float32
                 )
                 phase = route.frame.phase.expand(len(edges), -1, -1, -1)[rows, :, first:last]
-                assert_same_bits(phase, alone.phase, "phases")
-                assert_same_bits(
-                    route.frame.pull(sample.key)[rows, :, first:last], alone.pull(own.key), "keys"
-                )
+                assert_same_bits(phase, phase_of(Route(alone)), "phases")
+                assert_same_bits(route.frame.pull(sample.key)[rows, :, first:last], alone.pull(own.key), "keys")
             if route.charge is not None:
                 decay = route.charge.log_decay.expand(len(edges), -1, -1)[rows, :, first:last]
                 columns = Charge(decay, route.charge.slope, None).columns(torch.float32)

@@ -30,9 +30,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 )
 def test_parameters_are_counted(name: str, of_position: Callable[[ModelSpec], int], kv_heads: int) -> None:
     spec = small_model(kv_heads)
-    attention = (
-        spec.width * (spec.heads + 2 * kv_heads) * spec.head_dim + spec.heads * spec.head_dim * spec.width
-    )
+    attention = spec.width * (spec.heads + 2 * kv_heads) * spec.head_dim + spec.heads * spec.head_dim * spec.width
     block = attention + of_position(spec) + 3 * spec.width * spec.hidden + 2 * spec.width
     expected = spec.vocabulary * spec.width + spec.layers * block + spec.width
     model = Decoder(spec, parse_encoding(name))
@@ -44,9 +42,7 @@ def test_the_embedding_is_the_output() -> None:
     token_ids = draw_sample(5).token_ids
     expected = model.hidden_states(token_ids) @ model.embedding.weight.T
     assert_close(model(token_ids), expected, "logits")
-    assert not [
-        name for name, p in model.named_parameters() if "embedding" not in name and VOCABULARY in p.shape
-    ]
+    assert not [name for name, p in model.named_parameters() if "embedding" not in name and VOCABULARY in p.shape]
 
 
 @pytest.mark.parametrize("name", ["none", "rope-qkv", "alibi", "learned-qkv+forget"])
@@ -128,9 +124,7 @@ def test_g2_a_uniform_model_loses_the_logarithm_of_its_vocabulary(encoding: Enco
     assert abs(uniform.item() - math.log(VOCABULARY)) < 1e-6
 
 
-@pytest.mark.parametrize(
-    "field", ["layers", "width", "heads", "kv_heads", "head_dim", "hidden", "vocabulary"]
-)
+@pytest.mark.parametrize("field", ["layers", "width", "heads", "kv_heads", "head_dim", "hidden", "vocabulary"])
 def test_sizes_below_one_are_refused(field: str) -> None:
     with pytest.raises(InputError, match=f"model: {field} must be at least 1, not 0"):
         ModelSpec(**{field: 0})

@@ -18,7 +18,8 @@ def plane_count(head_dim: int) -> int:
 def geometric_spread(fastest: float, slowest: float, planes: int) -> Tensor:
     """σ_p = fastest · (slowest / fastest)^(p / (planes - 1)), radians, float64.
 
-    With fastest = slowest every plane has a gap; RoPE's frequencies are the case fastest = 1, slowest = theta^(2/dim - 1).
+    With fastest = slowest every plane has a gap; RoPE's frequencies are the case fastest = 1,
+    slowest = theta^(2/dim - 1).
     """
     ends = torch.tensor([fastest, slowest], dtype=torch.float64).log()
     return torch.linspace(0, 1, planes, dtype=torch.float64).mul(ends[1] - ends[0]).add(ends[0]).exp()
