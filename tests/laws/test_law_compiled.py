@@ -1,7 +1,7 @@
 """Compiled = eager (case F1), forward and backward, at lengths 1, 7 and 129, as one graph.
 
-`aot_eager` traces forward and backward as the full compiler does, in seconds instead of half a minute; one encoding that
-uses learned steps, values and a gate also goes through code generation.
+`aot_eager` traces forward and backward as the full compiler does, in seconds instead of half a minute; one encoding
+that uses learned steps, values and a gate also goes through code generation.
 """
 
 from collections.abc import Callable, Iterator

@@ -100,6 +100,7 @@ def test_leftovers_of_a_kill_are_cleared(tmp_path: Path, undisturbed: dict[str, 
     (older / "state.json").write_text('{"step": 3}')
     shutil.copytree(checkpoint, partial)  # the next one was being written
     (partial / "model.safetensors").write_bytes(b"\0" * 100)
+    (partial / "of an older version").write_text("")
     (path / "records.jsonl.partial").write_text('{"record"')
     with (path / "records.jsonl").open("a") as file:  # recorded after the checkpoint, the last line cut short
         file.write('{"record": "train", "step": 8, "loss": 0.0}\n{"record": "train", "st')

@@ -1,16 +1,28 @@
-"""Runs side by side in worker processes."""
+"""Runs side by side in worker processes that each carry out one after the other."""
 
 import multiprocessing
-import queue as queues
+import multiprocessing.context
 from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
 
 import torch
 
-from longroute.compare.worker import Progress, Run, work
+from longroute.compare.worker import Progress, Run, serve
 
 _STOP_SECONDS = 60.0
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    connection: Connection
+    run: Run | None = None
+
+    def give(self, run: Run) -> None:
+        self.run = run
+        self.connection.send(run)
 
 
 def default_workers() -> int:
@@ -21,45 +33,52 @@ def default_workers() -> int:
 def run_all(runs: Sequence[Run], *, workers: int) -> Generator[Progress, None, None]:
     """Carry out all runs, `workers` at a time with one thread each; yields their progress as it comes.
 
-    Closing the iterator (as Ctrl-C does) stops the workers at their next record, with their state on disk.
+    Closing the iterator (as Ctrl-C does) stops the workers at their next record, with their state on disk. A worker
+    that dies fails the run that it was at, and another takes its place.
     """
     context = multiprocessing.get_context("spawn")
-    queue, stop = context.Queue(), context.Event()
-    waiting, live = list(runs), {}
+    stop = context.Event()
+    waiting, live = list(runs), []
     try:
-        while waiting or live:
+        while waiting or any(worker.run for worker in live):
             while waiting and len(live) < workers:
-                run, device = waiting.pop(0), _device(len(live))
-                process = context.Process(target=work, args=(run, 1, device, queue, stop), name=run.name)
-                process.start()
-                live[run.name] = process
-            yield from _drain(queue)
-            for name in [name for name, process in live.items() if not process.is_alive()]:
-                yield from _drain(queue)
-                yield from _reap(name, live.pop(name))
+                live.append(_start(context, len(live), stop))
+            for worker in live:
+                if worker.run is None and waiting:
+                    worker.give(waiting.pop(0))
+            busy = {worker.connection: worker for worker in live if worker.run}
+            for connection in wait(list(busy)):
+                worker = busy[connection]  # type: ignore[index]  # wait returns what it was given
+                yield from _listen(worker)
+                if not worker.process.is_alive() and worker.run is None:
+                    live.remove(worker)
     finally:
         stop.set()
-        for process in live.values():
-            process.join(_STOP_SECONDS)
-            process.kill()
-        queue.cancel_join_thread()
+        for worker in live:
+            worker.connection.close()
+            worker.process.join(_STOP_SECONDS)
+            worker.process.kill()
 
 
-def _device(place: int) -> str:
-    return f"cuda:{place % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
+def _start(context: multiprocessing.context.SpawnContext, place: int, stop: object) -> _Worker:
+    ours, theirs = context.Pipe()
+    device = f"cuda:{place % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
+    process = context.Process(target=serve, args=(theirs, device, stop))
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
 
 
-def _drain(queue: Any) -> Iterator[Progress]:
-    """What has come, after a short wait for the first; a busy queue must not keep ended workers from being seen."""
+def _listen(worker: _Worker) -> Iterator[Progress]:
+    """What a worker has to say; its run is None once that has ended."""
+    assert worker.run is not None  # only busy workers are listened to
     try:
-        yield queue.get(timeout=0.2)
-        while True:
-            yield queue.get_nowait()
-    except queues.Empty:
-        return
-
-
-def _reap(name: str, process: BaseProcess) -> Iterator[Progress]:
-    process.join()
-    if process.exitcode:
-        yield Progress(name, "failed", reason=f"its process ended with exit code {process.exitcode}")
+        progress = worker.connection.recv()
+    except EOFError:
+        worker.process.join()
+        progress = Progress(
+            worker.run.name, "failed", reason=f"its process ended with exit code {worker.process.exitcode}"
+        )
+    if progress.stage in ("done", "failed"):
+        worker.run = None
+    yield progress

@@ -69,8 +69,8 @@ PRESETS = {
     "smoke": ComparisonSpec(
         preset="smoke",
         model=ModelSpec(layers=2, width=32, heads=2, kv_heads=1, head_dim=16, hidden=64, vocabulary=512),
-        train=TrainSpec(length=32, tokens=20_000, batch=16, record_every=5),
-        evaluate=EvaluateSpec(reach=16, spans=2),
+        train=TrainSpec(length=64, tokens=40_000, batch=8, record_every=10),
+        evaluate=EvaluateSpec(reach=32, spans=2),
     ),
     "mini": ComparisonSpec(),
     "standard": ComparisonSpec(

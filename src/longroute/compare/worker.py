@@ -1,7 +1,6 @@
 """One run of a comparison, in a process of its own: train, evaluate, record, and go on from what is recorded."""
 
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import threading
@@ -9,7 +8,7 @@ import traceback
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
-from multiprocessing.queues import Queue
+from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
@@ -52,22 +51,35 @@ class Progress:
     reason: str = ""
 
 
-def work(run: Run, threads: int, device: str, queue: "Queue[Progress]", stop: Event) -> None:
-    """The body of a worker process. With one thread the bits of a run don't depend on what runs beside it."""
+def serve(connection: Connection, device: str, stop: Event) -> None:
+    """The body of a worker process: carry out the runs that come in, until the parent closes the connection or stops.
+
+    One thread, so that the bits of a run don't depend on what runs beside it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which sets `stop`
     threading.Thread(target=_die_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     try:
-        with closing(carry_out(run, torch.device(device))) as progress:
+        while not stop.is_set():
+            _work(connection.recv(), torch.device(device), connection, stop)
+    except (EOFError, BrokenPipeError):  # the parent wants nothing more
+        return
+
+
+def _work(run: Run, device: torch.device, connection: Connection, stop: Event) -> None:
+    try:
+        with closing(carry_out(run, device)) as progress:
             for item in progress:
-                queue.put(item)
+                connection.send(item)
                 if stop.is_set():
-                    break
+                    return
     except InputError as error:
-        queue.put(Progress(run.name, "failed", reason=str(error)))
+        connection.send(Progress(run.name, "failed", reason=str(error)))
+    except BrokenPipeError:
+        raise
     except Exception as error:
         traceback.print_exc()
-        queue.put(Progress(run.name, "failed", reason=f"{type(error).__name__}: {error}"))
+        connection.send(Progress(run.name, "failed", reason=f"{type(error).__name__}: {error}"))
 
 
 def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]:
@@ -120,5 +132,5 @@ def _die_with_parent() -> None:
     """A parent that was killed can't stop its workers: they end themselves, leaving the state that is on disk."""
     parent = multiprocessing.parent_process()
     if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
+        wait([parent.sentinel])
         os._exit(1)
