@@ -127,7 +127,7 @@ def test_missing_keys_take_their_defaults():
         ({"train": [1]}, ["train: expected an object, got [1]"]),
         ({"text_hash": 5}, ["text_hash: expected str, got 5"]),
         ({"encoding": {"values": 1}}, ["encoding.values: expected bool, got 1"]),
-        ({"encoding": {"transport": "rope"}}, ["encoding.transport: expected an object with a \"kind\"", "rope"]),
+        ({"encoding": {"transport": "rope"}}, ['encoding.transport: expected an object with a "kind"', "rope"]),
         ({"encoding": {"transport": {"kind": "roep"}}}, ["transport.kind: unknown 'roep'", "did you mean 'rope'?"]),
         ({"encoding": {"transport": {"kind": 5}}}, ["encoding.transport"]),
         ({"encoding": {"transport": {"kind": "rope", "thera": 5}}}, ["unknown key 'thera'", "did you mean 'theta'?"]),

@@ -59,7 +59,10 @@ CASES = {
     "held-out text too short": ([*TEXT, "--heldout", "short.txt"], "2 × 8 needs 17 tokens in one document"),
     "training text too short": (["--text", "short.txt", "--heldout", "good.txt"], "a context of 8 needs at least 17"),
     "nothing to cut": (["--text", "short.txt"], "nothing to hold out"),
-    "misspelt setting": (["--set", "train.lenght=8"], "--set train.lenght=8: unknown key 'lenght'; did you mean 'length'?"),
+    "misspelt setting": (
+        ["--set", "train.lenght=8"],
+        "--set train.lenght=8: unknown key 'lenght'; did you mean 'length'?",
+    ),
     "misspelt group": (["--set", "trian.length=8"], "unknown key 'trian'; did you mean 'train'?"),
     "setting too deep": (["--set", "train.length.x=8"], "unknown key 'x'"),
     "setting without value": (["--set", "train.length"], "--set train.length: expected KEY=VALUE"),
@@ -73,7 +76,10 @@ CASES = {
     "small vocabulary": ([*TEXT, "--set", "model.vocabulary=100"], "it must be at least 257"),
     "missing config": (["--config", "gone.json"], "gone.json: No such file"),
     "config no JSON": (["--config", "syntax.json"], "syntax.json: not JSON"),
-    "config misspelt": (["--config", "misspelt.json"], "misspelt.json: train: unknown key 'lenght'; did you mean 'length'?"),
+    "config misspelt": (
+        ["--config", "misspelt.json"],
+        "misspelt.json: train: unknown key 'lenght'; did you mean 'length'?",
+    ),
     "config type": (["--config", "type.json"], "type.json: train.length: expected int, got '8'"),
     "config encoding": (["--config", "encoding.json"], "unknown transport 'roep'; did you mean 'rope'?"),
     "config preset": (["--config", "preset.json"], "unknown preset 'smok'; did you mean 'smoke'?"),

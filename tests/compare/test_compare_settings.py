@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,4 +77,4 @@ def test_lengths_double_from_the_training_length(name: str):
     spec = preset(name)
     lengths = spec.evaluate.lengths(spec.train.length)
     assert lengths[0] == spec.train.length
-    assert all(b == 2 * a for a, b in zip(lengths, lengths[1:], strict=False))
+    assert all(b == 2 * a for a, b in pairwise(lengths))

@@ -47,7 +47,7 @@ class Scored:
 
 
 class Marked:
-    """A scorer whose loss is 2^k for the targets given and 0 elsewhere: sums of nats spell how often each was scored."""
+    """A scorer of loss 64^k for the k-th target given, 0 elsewhere: sums of nats spell how often each was scored."""
 
     def __init__(self, targets: Iterable[int], context: bool = False):
         self.weights = {target: 64.0**k for k, target in enumerate(targets)}

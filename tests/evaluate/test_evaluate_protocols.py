@@ -50,7 +50,7 @@ def test_the_windows_are_those_of_the_definition(reach: int, window_tokens: int)
 @pytest.mark.parametrize("reach", [2, 4, 16])
 @pytest.mark.parametrize("length", [2, 6, L0])
 def test_the_same_targets_are_scored_at_every_length(reach: int, length: int):
-    """G4, target by target: a loss on one target alone appears once in `whole`, and in `tail` where it is in the tail."""
+    """G4, target by target: each is scored once in `whole`, and once in `tail` if it lies there, at every length."""
     targets, tail = reach * length, min(8, reach // 2) * length
     for group in (range(first, min(first + 8, targets + 2)) for first in range(0, targets + 2, 8)):
         records = planted.evaluated(planted.Marked(group), reach, length=length)

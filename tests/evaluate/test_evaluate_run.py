@@ -31,7 +31,9 @@ def test_losses_are_the_models_own(encoding: str):
     """Against logits of every window by itself."""
     model = build_model(RunSpec(parse_encoding(encoding), MODEL, TRAIN), CPU).eval()
     spans = list(evaluate_run(model, TRAIN, text(), EvaluateSpec(4, spans=2), device=CPU))
-    assert [(span[0]["book"], span[0]["span"]) for span in spans] == [(b, s) for b in ("first", "second") for s in (0, 1)]
+    assert [(span[0]["book"], span[0]["span"]) for span in spans] == [
+        (b, s) for b in ("first", "second") for s in (0, 1)
+    ]
     tokens = torch.from_numpy(text().document(0)[200:233].astype(np.int64))
     for record in spans[1]:
         length, windows = record["length"], []

@@ -55,7 +55,11 @@ def test_ratio_is_of_perplexities():
             "32": pytest.approx(math.exp(3.5)),
             "64": pytest.approx(math.exp(3.0)),
         }
-        assert summary[f"{prefix}ratio"] == {"16": 1.0, "32": pytest.approx(math.exp(-0.5)), "64": pytest.approx(math.exp(-1))}
+        assert summary[f"{prefix}ratio"] == {
+            "16": 1.0,
+            "32": pytest.approx(math.exp(-0.5)),
+            "64": pytest.approx(math.exp(-1)),
+        }
         assert summary[f"{prefix}scored_tokens"] == dict.fromkeys(("16", "32", "64"), scored)
 
 
@@ -84,7 +88,9 @@ def test_intervals_by_brute_force():
     generator = np.random.default_rng(12345)
     ratios = []
     for _ in range(20_000):
-        drawn = [(book, int(s)) for book in ("book 0", "book 1") for s in generator.integers(3, size=3)] + [("single", 0)]
+        drawn = [(book, int(s)) for book in ("book 0", "book 1") for s in generator.integers(3, size=3)] + [
+            ("single", 0)
+        ]
         total = sum(tokens[key] for key in drawn)
         mean = {length: sum(losses[key][length] * tokens[key] for key in drawn) / total for length in LENGTHS}
         ratios.append([math.exp(mean[length] - mean[16]) for length in LENGTHS])

@@ -4,15 +4,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import tiny_comparison as tiny
 
 from longroute.cli.main import main
-
-SMOKE_ENCODINGS = ("rope-qk", "learned-qkv+forget")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,32 +24,19 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         os.environ["LONGROUTE_CACHE"] = before
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A comparison that was left in peace."""
-
-    out: Path
-    code: int
-    output: str
-    errors: str
-
-    def bytes(self) -> bytes:
-        return (self.out / "summary.json").read_bytes()
-
-
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> tiny.Finished:
     """The smoke preset as a user calls it, on the embedded books, with two of its encodings."""
     folder = tmp_path_factory.mktemp("smoke")
     program = Path(sys.executable).with_name("longroute")
-    command = [str(program), "compare", "--preset", "smoke", "--out", "report", "--encodings", *SMOKE_ENCODINGS]
+    command = [str(program), "compare", "--preset", "smoke", "--out", "report", "--encodings", *tiny.SMOKE_ENCODINGS]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    return Finished(folder / "report", done.returncode, done.stdout, done.stderr)
+    return tiny.Finished(folder / "report", done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture(scope="session")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tiny.Finished:
     """The tiny comparison with enough steps that a kill falls among them."""
     folder = tmp_path_factory.mktemp("undisturbed")
     out = folder / "somewhere" / "else"
-    return Finished(out, main(tiny.arguments(out, folder, steps=500)), "", "")
+    return tiny.Finished(out, main(tiny.arguments(out, folder, steps=500)), "", "")

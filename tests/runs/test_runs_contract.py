@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SMOKE_ENCODINGS, Finished
+from tiny_comparison import SMOKE_ENCODINGS, Finished
 
 from longroute.attention import parse_encoding
 from longroute.compare import PRESETS

@@ -11,6 +11,7 @@ import torch
 
 from longroute.attention import parse_encoding
 from longroute.cli.main import main
+from longroute.compare import worker
 from longroute.compare.text import TextSpec, prepare_text
 from longroute.compare.worker import Run, carry_out
 from longroute.evaluate import EvaluateSpec
@@ -44,7 +45,9 @@ def test_one_fails_and_the_other_is_reported(tmp_path: Path, capsys: pytest.Capt
 def test_all_fail_and_the_report_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     """A learning rate that destroys the weights; the same command again does not repeat the failure."""
     out = tmp_path / "out"
-    command = tiny.arguments(out, tmp_path, "--set", "train.learning_rate=1e30", "train.record_every=1")
+    command = tiny.arguments(
+        out, tmp_path, "--encodings", "alibi", "--set", "train.learning_rate=1e30", "train.record_every=1"
+    )
     assert main(command) == 1
     before = (out / "summary.json").read_bytes()
     for row in json.loads(before)["rows"]:
@@ -72,11 +75,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run.of("rope", folder / "whole", spec, EvaluateSpec(4, spans=4), prepared)
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
     """The worker's own loop, stopped at every place that it can be stopped at."""
     device = torch.device("cpu")
     whole = [(item.stage, item.done, item.total) for item in carry_out(run, device)]
-    assert whole == [*(("train", n, 20) for n in (4, 8, 12, 16, 20)), *(("evaluate", n, 4) for n in range(1, 5)), ("done", 0, 0)]
+    assert whole == [
+        *(("train", n, 20) for n in (4, 8, 12, 16, 20)),
+        *(("evaluate", n, 4) for n in range(1, 5)),
+        ("done", 0, 0),
+    ]
     expected = RunFolder(run.folder).records.read_bytes()
     parts, seen = replace(run, folder=tmp_path / "parts"), []
     while not seen or seen[-1][0] != "done":
@@ -86,19 +94,22 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
         seen.append((item.stage, item.done, item.total))
     assert seen == whole
     assert RunFolder(parts.folder).records.read_bytes() == expected
-    for length in range(len(expected) - 3000, len(expected), 113):  # a kill while evaluation records were written
+    for length in range(len(expected) - 3000, len(expected), 331):  # a kill while evaluation records were written
         RunFolder(parts.folder).records.write_bytes(expected[:length])
         assert [item.stage for item in carry_out(parts, device)][-1] == "done"
         assert RunFolder(parts.folder).records.read_bytes() == expected
 
 
-def test_a_failure_is_recorded_once(run: Run, tmp_path: Path):
-    wild = replace(run, folder=tmp_path / "wild", spec=replace(run.spec, train=replace(run.spec.train, learning_rate=1e30)))
+def test_a_failure_is_recorded_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    wild = replace(
+        run, folder=tmp_path / "wild", spec=replace(run.spec, train=replace(run.spec.train, learning_rate=1e30))
+    )
     first = list(carry_out(wild, torch.device("cpu")))
     assert first[-1].stage == "failed"
     records = RunFolder(wild.folder).read_records()
     assert [record["record"] for record in records].count("failure") == 1
     assert records[-1]["reason"] == first[-1].reason
     assert all(math.isfinite(record["loss"]) for record in records[:-1])
+    monkeypatch.setattr(worker, "train", lambda *_: pytest.fail("the failure was repeated"))
     assert list(carry_out(wild, torch.device("cpu"))) == first[-1:]
     assert RunFolder(wild.folder).read_records() == records

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 import tiny_comparison as tiny
 
 from longroute.cli.main import main
@@ -26,19 +25,14 @@ def test_short_documents_to_train_on_and_a_long_text_to_measure_on(tmp_path: Pat
     assert str(tmp_path) not in json.dumps(summary)
 
 
-def test_one_text_is_cut_in_two(tmp_path: Path):
-    command = tiny.arguments(tmp_path / "out", tmp_path, "--encodings", "none")
+def test_one_text_is_cut_in_two_and_seeds_are_rows(tmp_path: Path):
+    command = tiny.arguments(tmp_path / "out", tmp_path, "--encodings", "none", "--seeds", "0", "1")
     place = command.index("--heldout")
     assert main([*command[:place], *command[place + 2 :]]) == 0
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["corpus"]["name"] == "own text, the last tenth of each document held out"
     assert summary["corpus"]["train"] == ["train.txt"]
-    assert summary["rows"][0]["control"] == "none"
-
-
-@pytest.mark.parametrize("seeds", [("0", "1")])
-def test_seeds_differ_and_are_rows(tmp_path: Path, seeds: tuple[str, ...]):
-    assert main(tiny.arguments(tmp_path / "out", tmp_path, "--encodings", "rope-qk", "--seeds", *seeds)) == 0
-    rows = json.loads((tmp_path / "out" / "summary.json").read_text())["rows"]
-    assert [row["seed"] for row in rows] == [0, 1]
-    assert rows[0]["perplexity"] != rows[1]["perplexity"]
+    first, second = summary["rows"]
+    assert (first["seed"], second["seed"]) == (0, 1)
+    assert first["control"] == "none"
+    assert first["perplexity"] != second["perplexity"]

@@ -4,7 +4,11 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
+
+SMOKE_ENCODINGS = ("rope-qk", "learned-qkv+forget")
 
 LAUNCHER = """
 import signal, sys
@@ -15,6 +19,19 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     sys.exit(main())
 """
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A comparison that was left in peace."""
+
+    out: Path
+    code: int
+    output: str
+    errors: str
+
+    def bytes(self) -> bytes:
+        return (self.out / "summary.json").read_bytes()
 
 
 def words(count: int, seed: int = 0) -> str:
@@ -85,7 +102,18 @@ def runs(pid: int) -> bool:
         return False
 
 
-def kill(process: "subprocess.Popen[str]") -> None:
-    """SIGKILL to the parent alone."""
+def kill(process: "subprocess.Popen[str]", workers: list[int]) -> None:
+    """SIGKILL to the parent alone; its workers must end by themselves."""
+    assert process.stderr is not None
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    process.stderr.close()
+    wait_until_gone(workers)
+
+
+def wait_until_gone(pids: list[int], patience: float = 10.0) -> None:
+    """Fail if one of the processes is still there after `patience` seconds."""
+    until = time.monotonic() + patience
+    while any(map(runs, pids)):
+        assert time.monotonic() < until, "a worker outlived its parent"
+        time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""One thread, as a comparison's workers have: tiny products gain nothing from two, and lose much where cores are shared."""
+"""One thread, as a comparison's workers have: on a shared machine tiny products lose much to a second one."""
 
 from collections.abc import Iterator
 

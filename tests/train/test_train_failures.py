@@ -47,7 +47,7 @@ def test_a_gradient_alone_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return (hidden * 0).abs().sqrt().sum().reshape(1, 1)
 
     monkeypatch.setattr(loop, "token_losses", infinite_gradient)
-    with pytest.raises(NonFiniteError, match="step 0: loss 0, gradient norm nan.*gradient of"):
+    with pytest.raises(NonFiniteError, match=r"step 0: loss 0, gradient norm nan.*gradient of"):
         tiny.train_in(tmp_path / "run", tiny.run_spec())
 
 

@@ -56,7 +56,12 @@ def test_another_configuration_is_refused(tmp_path: Path, key: str, other: RunSp
 def test_a_key_on_one_side_only_is_a_difference(tmp_path: Path):
     file = tmp_path / "config.json"
     refuse_difference({"a": {"b": [1, 2]}}, {"a": {"b": [1, 2]}}, file)
-    for stored, asked in [({"a": {"b": 1}}, {"a": {}}), ({"a": {}}, {"a": {"b": 1}}), ([], {}), ({"a": {"b": 1}}, {"a": 2})]:
+    for stored, asked in [
+        ({"a": {"b": 1}}, {"a": {}}),
+        ({"a": {}}, {"a": {"b": 1}}),
+        ([], {}),
+        ({"a": {"b": 1}}, {"a": 2}),
+    ]:
         with pytest.raises(InputError, match=r"config\.json"):
             refuse_difference(stored, asked, file)
 

@@ -122,9 +122,14 @@ def test_precision_reaches_the_products(tmp_path: Path):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"length": 0}, {"tokens": -1}, {"batch": 0}, {"accumulate": 0}, {"record_every": 0}, {"learning_rate": 0.0}]
-    + [{"learning_rate": math.nan}, {"clip": 0.0}, {"weight_decay": -1.0}, {"warmup": 1.0}, {"warmup": -0.1}]
-    + [{"beta2": 1.0}, {"beta2": -0.1}],
+    [
+        *({name: 0} for name in ("length", "tokens", "batch", "accumulate", "record_every")),
+        *({"learning_rate": rate} for rate in (0.0, math.nan)),
+        *({"warmup": share} for share in (1.0, -0.1)),
+        *({"beta2": share} for share in (1.0, -0.1)),
+        {"clip": 0.0},
+        {"weight_decay": -1.0},
+    ],
 )
 def test_impossible_settings_are_refused(wrong: dict):
     with pytest.raises(InputError, match=next(iter(wrong)).replace("learning_rate", "rate").replace("clip", "rate")):
@@ -141,7 +146,7 @@ def test_a_tokenizer_larger_than_the_model_is_refused(tmp_path: Path, monkeypatc
     monkeypatch.setattr(tiny, "VOCABULARY", 41)
     small = tiny.run_spec()
     monkeypatch.setattr(tiny, "VOCABULARY", 42)
-    with pytest.raises(InputError, match="42 types.*41"):
+    with pytest.raises(InputError, match=r"42 types.*41"):
         tiny.train_in(tmp_path / "run", small)
 
 

@@ -142,6 +142,7 @@ def test_a_killed_process_goes_on(tmp_path: Path):
 
         def start(folder: Path) -> int:
             print(folder, file=nursery.stdin, flush=True)
+            assert nursery.stdout is not None
             return int(nursery.stdout.readline())
 
         start(reference)

@@ -49,7 +49,10 @@ class Compare:
     def run(self, console: Console) -> int:
         spec = self._spec()
         text = TextSpec(self.text, self.heldout, self.text_key)
-        with run_progress(console) as show, closing(self._job(spec, text)) as job:
+        with (
+            run_progress(console, runs=len(spec.encodings) * len(spec.seeds)) as show,
+            closing(self._job(spec, text)) as job,
+        ):
             for progress in job:
                 show(progress)
         summary = read_summary(self.out)

@@ -8,33 +8,48 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from longroute.compare.worker import Progress as RunState
 
+_TRAINING = 0.8
+"""About how much of a run's time is training, for the estimate."""
+
 
 @contextmanager
-def run_progress(console: Console) -> Iterator[Callable[[RunState], None]]:
-    """A bar for every run that has begun, with an estimate of what remains; plain lines where there is no terminal."""
+def run_progress(console: Console, *, runs: int = 1) -> Iterator[Callable[[RunState], None]]:
+    """A bar for all `runs` with an estimate of what remains and one for each that is live; lines without a terminal."""
     if not console.is_terminal:
         yield lambda state: _print_line(console, state)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[stage]}"))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bars:
+        everything = bars.add_task("all", total=runs, stage="")
         tasks: dict[str, TaskID] = {}
+        shares: dict[str, float] = {}
 
         def show(state: RunState) -> None:
             if state.run not in tasks:
                 tasks[state.run] = bars.add_task(state.run, stage="", total=None)
-            task = tasks[state.run]
-            if state.stage in ("done", "failed"):
-                bars.update(task, total=1, completed=1, stage=state.stage)
-            else:
-                bars.update(task, total=state.total, completed=state.done, stage=state.stage)
+            ended = state.stage in ("done", "failed")
+            total, done = (1, 1) if ended else (state.total, state.done)
+            bars.update(tasks[state.run], total=total, completed=done, stage=state.stage, visible=not ended)
+            shares[state.run] = _share(state)
+            bars.update(everything, completed=sum(shares.values()))
 
         yield show
 
 
-def _print_line(console: Console, state: RunState) -> None:
-    tenths = state.done * 10 // state.total if state.total else 0
-    before = (state.done - 1) * 10 // state.total if state.total else -1
+def _share(state: RunState) -> float:
+    """How much of a run is behind it, from 0 to 1."""
     if state.stage in ("done", "failed"):
-        console.print(f"{state.run}: {state.stage} {state.reason}".rstrip(), markup=False, highlight=False)
-    elif tenths != before:
+        return 1.0
+    part = state.done / max(1, state.total)
+    return _TRAINING * part if state.stage == "train" else _TRAINING + (1 - _TRAINING) * part
+
+
+def _print_line(console: Console, state: RunState) -> None:
+    if state.stage in ("done", "failed"):
+        console.print(
+            f"{state.run}: {state.stage} {state.reason}".rstrip(), markup=False, highlight=False, soft_wrap=True
+        )
+        return
+    tenths, before = (10 * done // max(1, state.total) for done in (state.done, state.done - 1))
+    if tenths != before:
         console.print(f"{state.run}: {state.stage} {state.done}/{state.total}", markup=False, highlight=False)
