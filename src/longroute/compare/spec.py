@@ -21,8 +21,8 @@ CANDIDATES = (
 """The paper's encodings, its control, and a rotation with far-mass control of our own."""
 
 DIAL = (
-    *(f"random-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001, 0.0001)),
-    *(f"learned-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001, 0.0001)),
+    *(f"random-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001)),
+    *(f"learned-qk:start=mixing,slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001)),
     "learned-qk:start=rope",
     "rope-qk",
 )
@@ -77,8 +77,7 @@ PRESETS = {
         preset="standard",
         seeds=(0, 1, 2),
         model=ModelSpec(layers=6, width=128, heads=4, kv_heads=4, head_dim=32, hidden=344, vocabulary=2048),
-        train=TrainSpec(length=128, tokens=4_000_000, batch=32),
-        evaluate=EvaluateSpec(spans=4),
+        train=TrainSpec(length=128, tokens=3_000_000),
     ),
     "paper": ComparisonSpec(
         preset="paper",

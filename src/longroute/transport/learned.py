@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from longroute.errors import InputError
 from longroute.transport.rope import rope_frequencies
 from longroute.transport.rotation import RotationSteps, check_spread, geometric_spread, plane_count
 from longroute.transport.step import LayerShape, StepInputs
@@ -14,21 +15,23 @@ from longroute.transport.step import LayerShape, StepInputs
 
 @dataclass(frozen=True)
 class LearnedRotation:
-    """M_t = ⊕_p R(θ_p(x_t)), θ(x) = W x + b for each key-value head, x the layer's normalised input.
+    """M_t = ⊕_p R(θ_p(x_t)), θ(x) = η (W x + b) for each key-value head, x the layer's normalised input.
 
-    `start="rope"`: W = 0 and b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random so
+    `start="rope"`: W = 0 and η b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random so
     that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from
     `fastest` to `slowest`. Neither is assumed to extrapolate: measure.
     """
 
-    start: Literal["mixing", "rope"] = "mixing"
+    start: Literal["rope", "mixing"] = "rope"
     """Where the angles begin."""
     fastest: float = 1.0
     """start=mixing: standard deviation of the angle in the fastest plane, radians."""
-    slowest: float = 0.01
+    slowest: float = 0.1
     """start=mixing: standard deviation of the angle in the slowest plane, radians."""
     theta: float = 10_000.0
     """start=rope: base of the frequencies."""
+    rate: float = 0.1
+    """η: an optimiser that takes steps of one size (AdamW) moves angles η times as fast as weights; errors of angles add up."""
 
     name: ClassVar[str] = "learned"
     source: ClassVar[str] = "arXiv 2606.24975 (learned token-dependent rotations); the starts are Longroute's"
@@ -37,6 +40,8 @@ class LearnedRotation:
 
     def __post_init__(self):
         check_spread(self.fastest, self.slowest)
+        if not self.rate > 0:
+            raise InputError(f"learned: rate must be positive, not {self.rate}")
 
     def build(self, shape: LayerShape) -> "LearnedSteps":
         return LearnedSteps(self, shape)
@@ -58,14 +63,14 @@ class LearnedSteps(RotationSteps):
         """Back to the start that the spec names; draws from torch's global generator."""
         if self.spec.start == "rope":
             self.weight.zero_()
-            self.bias.copy_(-rope_frequencies(self.spec.theta, self.planes).repeat(self.heads))
+            self.bias.copy_(-rope_frequencies(self.spec.theta, self.planes).repeat(self.heads) / self.spec.rate)
             return
         spread = geometric_spread(self.spec.fastest, self.spec.slowest, self.planes).repeat(self.heads)
-        self.weight.normal_().mul_(spread[:, None] / self.width**0.5)
+        self.weight.normal_().mul_(spread[:, None] / (self.width**0.5 * self.spec.rate))
         self.bias.zero_()
 
     def forward(self, inputs: StepInputs) -> Tensor:
         dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
         with torch.autocast(inputs.hidden.device.type, enabled=False):
-            angle = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
+            angle = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype)) * self.spec.rate
         return angle.unflatten(-1, (self.heads, self.planes)).transpose(1, 2)

@@ -28,7 +28,7 @@ class RandomRotation:
     """Law of the angle in a plane; `uniform` has the same standard deviation."""
     fastest: float = 1.0
     """Standard deviation of the angle in the fastest plane, radians."""
-    slowest: float = 0.01
+    slowest: float = 0.1
     """Standard deviation of the angle in the slowest plane, radians."""
 
     name: ClassVar[str] = "random"
