@@ -53,9 +53,7 @@ def test_folders_are_read_in_sorted_order_without_hidden_or_unsupported_files(tm
 
 
 def test_jsonl_skips_blank_lines_and_empty_texts(tmp_path: Path):
-    path = file(
-        tmp_path, "a.jsonl", '{"t": "one"}\n\n{"t": ""}\n{"t": " \\n"}\r\n{"t": "a\\u2028\\ud83d\\ude00"}'
-    )
+    path = file(tmp_path, "a.jsonl", '{"t": "one"}\n\n{"t": ""}\n{"t": " \\n"}\r\n{"t": "a\\u2028\\ud83d\\ude00"}')
     assert read_documents([path], text_key="t") == (
         Document(f"{path}:1", "one"),
         Document(f"{path}:5", "a\u2028😀"),

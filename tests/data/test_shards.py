@@ -127,9 +127,7 @@ BROKEN_META = [
 def test_broken_metadata_is_refused(tmp_path: Path, change: bytes | dict[str, object]):
     write_shard(DOCUMENTS, TOKENIZER, tmp_path / "shard")
     path = tmp_path / "shard" / "meta.json"
-    changed = (
-        change if isinstance(change, bytes) else json.dumps(json.loads(path.read_text()) | change).encode()
-    )
+    changed = change if isinstance(change, bytes) else json.dumps(json.loads(path.read_text()) | change).encode()
     path.write_bytes(changed)
     with pytest.raises(InputError, match=str(tmp_path / "shard")):
         open_shard(tmp_path / "shard")

@@ -75,11 +75,7 @@ def test_every_figure_is_well_formed_and_names_every_encoding_once() -> None:
         "dial",
     ]
     for name, svg in figures.items():
-        texts = [
-            "".join(node.itertext()).strip()
-            for node in ElementTree.fromstring(svg).iter()
-            if "text" in node.tag
-        ]
+        texts = ["".join(node.itertext()).strip() for node in ElementTree.fromstring(svg).iter() if "text" in node.tag]
         for row in rows if name != "dial" else []:
             drawn = name == "training" or row["status"] == "ok"
             assert texts.count(row["encoding"]) == int(drawn), (name, row["encoding"])

@@ -177,7 +177,5 @@ def test_twenty_encodings_of_three_seeds(tmp_path: Path) -> None:
 
 def test_ids_stay_unique_with_several_seeds(tmp_path: Path) -> None:
     rows = [planted.row(name, 60 + seed, 1.2, seed=seed) for name in ("a", "b") for seed in range(3)]
-    ids = [
-        attributes["id"] for _, attributes in Page(written(tmp_path, *rows)).elements if "id" in attributes
-    ]
+    ids = [attributes["id"] for _, attributes in Page(written(tmp_path, *rows)).elements if "id" in attributes]
     assert len(ids) == len(set(ids))

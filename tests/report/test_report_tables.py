@@ -40,9 +40,7 @@ def test_markdown_rounds_the_summary_and_keeps_its_columns() -> None:
 
 
 def test_terminal_table() -> None:
-    summary = planted.summary(
-        planted.row("a", 70, 2.0), planted.failed_row("b\x1b[31m", reason="out of memory")
-    )
+    summary = planted.summary(planted.row("a", 70, 2.0), planted.failed_row("b\x1b[31m", reason="out of memory"))
     header, first, second = terminal_table(summary)
     assert header == [
         "encoding",

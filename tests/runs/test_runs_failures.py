@@ -85,7 +85,7 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
         *(("evaluate", n, 4) for n in range(1, 5)),
         ("done", 0, 0),
     ]
-    expected = RunFolder(run.folder).records.read_bytes()
+    expected = RunFolder(run.folder).records.path.read_bytes()
     parts, seen = replace(run, folder=tmp_path / "parts"), []
     while not seen or seen[-1][0] != "done":
         progress = carry_out(parts, device)
@@ -93,11 +93,11 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
         progress.close()
         seen.append((item.stage, item.done, item.total))
     assert seen == whole
-    assert RunFolder(parts.folder).records.read_bytes() == expected
+    assert RunFolder(parts.folder).records.path.read_bytes() == expected
     for length in range(len(expected) - 3000, len(expected), 331):  # a kill while evaluation records were written
-        RunFolder(parts.folder).records.write_bytes(expected[:length])
+        RunFolder(parts.folder).records.path.write_bytes(expected[:length])
         assert [item.stage for item in carry_out(parts, device)][-1] == "done"
-        assert RunFolder(parts.folder).records.read_bytes() == expected
+        assert RunFolder(parts.folder).records.path.read_bytes() == expected
 
 
 def test_a_failure_is_recorded_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -106,10 +106,10 @@ def test_a_failure_is_recorded_once(run: Run, tmp_path: Path, monkeypatch: pytes
     )
     first = list(carry_out(wild, torch.device("cpu")))
     assert first[-1].stage == "failed"
-    records = RunFolder(wild.folder).read_records()
+    records = RunFolder(wild.folder).records.read()
     assert [record["record"] for record in records].count("failure") == 1
     assert records[-1]["reason"] == first[-1].reason
     assert all(math.isfinite(record["loss"]) for record in records[:-1])
     monkeypatch.setattr(worker, "train", lambda *_: pytest.fail("the failure was repeated"))
     assert list(carry_out(wild, torch.device("cpu"))) == first[-1:]
-    assert RunFolder(wild.folder).read_records() == records
+    assert RunFolder(wild.folder).records.read() == records

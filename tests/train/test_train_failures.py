@@ -19,7 +19,7 @@ def test_a_learning_rate_that_destroys_the_weights(tmp_path: Path):
     spec = tiny.run_spec(learning_rate=1e30)
     with pytest.raises(NonFiniteError, match=r"non-finite at step \d+: loss .*gradient norm .*learning rate") as error:
         tiny.train_in(tmp_path / "run", spec)
-    records = RunFolder(tmp_path / "run").read_records()
+    records = RunFolder(tmp_path / "run").records.read()
     assert [record["step"] for record in records] == list(range(1, error.value.step + 1))
     assert 0 < error.value.step < 20
     assert f"step {error.value.step}:" in str(error.value)
@@ -37,7 +37,7 @@ def test_the_cause_names_the_first_weight(tmp_path: Path, poisoned: str):
     with pytest.raises(NonFiniteError, match=f"step 6: loss nan.*first not finite: weights of {poisoned}") as error:
         tiny.train_in(path, tiny.run_spec())
     assert error.value.step == 6
-    assert [record["step"] for record in RunFolder(path).read_records()] == list(range(1, 7))
+    assert [record["step"] for record in RunFolder(path).records.read()] == list(range(1, 7))
 
 
 def test_a_gradient_alone_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -82,7 +82,7 @@ def test_a_broken_checkpoint_is_named(tmp_path: Path, spoil: Any, name: str):
     with pytest.raises(InputError) as error:
         tiny.train_in(path, tiny.run_spec())
     assert str(error.value).startswith(f"{file}: ")
-    assert len(RunFolder(path).read_records()) == 2
+    assert len(RunFolder(path).records.read()) == 2
 
 
 def test_a_checkpoint_holds_no_code(tmp_path: Path):
@@ -104,4 +104,4 @@ def test_a_run_without_its_checkpoint_begins_again(tmp_path: Path):
     tiny.train_in(path, tiny.run_spec(tokens=4 * 64), stop_after=2)
     shutil.rmtree(path / "checkpoints")
     assert [record["step"] for record in tiny.train_in(path, tiny.run_spec(tokens=4 * 64))] == [1, 2, 3, 4]
-    assert [record["step"] for record in RunFolder(path).read_records()] == [1, 2, 3, 4]
+    assert [record["step"] for record in RunFolder(path).records.read()] == [1, 2, 3, 4]

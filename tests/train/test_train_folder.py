@@ -10,8 +10,8 @@ import tiny_training as tiny
 
 import longroute
 from longroute.errors import InputError
+from longroute.files import claim, locked
 from longroute.train import RunFolder, RunSpec
-from longroute.train.folder import locked, refuse_difference
 
 HOLD = """
 import sys
@@ -55,15 +55,17 @@ def test_another_configuration_is_refused(tmp_path: Path, key: str, other: RunSp
 
 def test_a_key_on_one_side_only_is_a_difference(tmp_path: Path):
     file = tmp_path / "config.json"
-    refuse_difference({"a": {"b": [1, 2]}}, {"a": {"b": [1, 2]}}, file)
+    assert claim(file, {"a": {"b": [1, 2]}})
+    assert not claim(file, {"a": {"b": [1, 2]}})
     for stored, asked in [
         ({"a": {"b": 1}}, {"a": {}}),
         ({"a": {}}, {"a": {"b": 1}}),
         ([], {}),
         ({"a": {"b": 1}}, {"a": 2}),
     ]:
+        file.write_text(json.dumps(stored), "utf-8")
         with pytest.raises(InputError, match=r"config\.json"):
-            refuse_difference(stored, asked, file)
+            claim(file, asked)
 
 
 def test_a_live_run_is_refused_and_a_dead_one_is_not(tmp_path: Path):
@@ -89,20 +91,20 @@ def test_a_live_run_is_refused_and_a_dead_one_is_not(tmp_path: Path):
 
 def test_a_line_that_a_kill_cut_short_is_no_record(tmp_path: Path):
     folder = RunFolder(tmp_path)
-    assert folder.read_records() == []
-    folder.add_records({"record": "train", "step": 1}, {"record": "train", "step": 2})
-    whole = folder.records.read_bytes()
+    assert folder.records.read() == []
+    folder.records.add({"record": "train", "step": 1}, {"record": "train", "step": 2})
+    whole = folder.records.path.read_bytes()
     for length in range(len(whole) + 1):
-        folder.records.write_bytes(whole[:length])
-        assert folder.read_records() == [{"record": "train", "step": n + 1} for n in range(whole[:length].count(b"\n"))]
+        folder.records.path.write_bytes(whole[:length])
+        assert folder.records.read() == [{"record": "train", "step": n + 1} for n in range(whole[:length].count(b"\n"))]
 
 
 @pytest.mark.parametrize("line", [b"not json", b"\xff\xfe", b"[1, 2]"])
 def test_a_broken_record_names_its_file_and_line(tmp_path: Path, line: bytes):
     folder = RunFolder(tmp_path)
-    folder.records.write_bytes(b'{"record": "train", "step": 1}\n' + line + b"\n")
+    folder.records.path.write_bytes(b'{"record": "train", "step": 1}\n' + line + b"\n")
     with pytest.raises(InputError, match=r"records\.jsonl, line 2: not a record"):
-        folder.read_records()
+        folder.records.read()
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", '{"sed": 1}', '{"seed": "1"}', "\udcff"])

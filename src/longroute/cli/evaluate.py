@@ -12,13 +12,14 @@ from tyro.conf import Positional
 from longroute.cli.progress import run_progress
 from longroute.compare.compare import run_facts
 from longroute.compare.worker import Progress
-from longroute.configuration import load_json, to_json
+from longroute.configuration import to_json
 from longroute.data.corpus import corpus_hash, embedded_books, read_documents
 from longroute.data.shards import write_shard
 from longroute.data.tokenizer import load_tokenizer
 from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run, summarise
+from longroute.files import claim, locked, write_atomically
 from longroute.train import RunFolder
-from longroute.train.folder import locked, refuse_difference, write_atomically
+from longroute.train.records import RecordFile
 
 
 @dataclass(frozen=True)
@@ -49,28 +50,23 @@ class Evaluate:
         out = self.out or self.folder / "evaluation"
         out.mkdir(parents=True, exist_ok=True)
         with locked(out), run_progress(console) as show:
-            self._claim(out, {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)})
+            claim(
+                out / "config.json", {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
+            )
             shard = write_shard(documents, load_tokenizer(run.tokenizer), out / "heldout")
             total = len(choose_spans(shard, spec, facts.train.length))
             model = load_run(run, device)
-            file = RunFolder(out)
-            done = complete_spans(file.read_records(), spec, facts.train.length)
-            file.keep_records([record for span in done for record in span])
+            file = RecordFile(out / "records.jsonl")
+            done = complete_spans(file.read(), spec, facts.train.length)
+            file.keep([record for span in done for record in span])
             spans = evaluate_run(model, facts.train, shard, spec, device=device, done=len(done))
             for count, records in enumerate(spans, len(done) + 1):
-                file.add_records(*records)
+                file.add(*records)
                 show(Progress(self.folder.name, "evaluate", count, total))
-            result = run_facts(facts) | summarise(file.read_records(), facts.train.length)
+            result = run_facts(facts) | summarise(file.read(), facts.train.length)
             write_atomically(out / "evaluation.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
         _print_result(console, result, out)
         return 0
-
-    def _claim(self, out: Path, asked: dict) -> None:
-        file = out / "config.json"
-        if file.exists():
-            refuse_difference(load_json(file), asked, file)
-        else:
-            write_atomically(file, json.dumps(asked, indent=1) + "\n")
 
 
 def _print_result(console: Console, result: dict, out: Path) -> None:

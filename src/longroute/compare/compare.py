@@ -15,10 +15,11 @@ from longroute.configuration import load_json, to_json
 from longroute.data.windows import WindowSampler
 from longroute.errors import InputError
 from longroute.evaluate import choose_spans, complete_spans, summarise
+from longroute.files import claim, locked, write_atomically
 from longroute.model import Decoder
 from longroute.report import write_report
 from longroute.train import RunFolder, RunSpec
-from longroute.train.folder import locked, refuse_difference, versions, write_atomically
+from longroute.train.folder import versions
 
 SCHEMA = 1
 
@@ -40,7 +41,7 @@ def compare(spec: ComparisonSpec, text: TextSpec, out: Path, *, workers: int) ->
         specs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
         runs = [Run.of(name, out / "runs" / name, run, spec.evaluate, prepared) for name, run in specs.items()]
         facts = [run_facts(run.spec) for run in runs]  # builds every model: an impossible one is found here
-        _claim(out, {"comparison": to_json(spec), "corpus": corpus["hash"]})
+        claim(out / "comparison.json", {"comparison": to_json(spec), "corpus": corpus["hash"]})
         failures: dict[str, str] = {}
         with closing(run_all(runs, workers=workers)) as progress:
             for item in progress:
@@ -60,15 +61,6 @@ def read_summary(out: Path) -> dict[str, Any]:
     return load_json(out / "summary.json")
 
 
-def _claim(out: Path, asked: dict[str, Any]) -> None:
-    """Mark the folder as this comparison's. Raises InputError naming the first key in which an earlier one differs."""
-    file = out / "comparison.json"
-    if file.exists():
-        refuse_difference(load_json(file), asked, file)
-    else:
-        write_atomically(file, json.dumps(asked, indent=1) + "\n")
-
-
 def _summary(spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
@@ -86,7 +78,7 @@ def _outcome(run: Run, reason: str | None) -> dict[str, Any]:
     """What a run came to: its row of the summary, but for `run_facts`. Numbers that it doesn't have are null."""
     train_length = run.spec.train.length
     if reason is None:
-        spans = complete_spans(RunFolder(run.folder).read_records(), run.evaluate, train_length)
+        spans = complete_spans(RunFolder(run.folder).records.read(), run.evaluate, train_length)
         measured = summarise([record for span in spans for record in span], train_length)
     else:
         nothing = {str(length): None for length in run.evaluate.lengths(train_length)}
@@ -116,7 +108,7 @@ def _labelled(run: Run, *, failed: bool) -> Iterator[dict[str, Any]]:
     """The run's records, each with what it belongs to; none if the run failed because they can't be read."""
     label = {"run": run.name, "encoding": encoding_name(run.spec.encoding), "seed": run.spec.seed}
     try:
-        for record in RunFolder(run.folder).read_records():
+        for record in RunFolder(run.folder).records.read():
             yield {"record": record["record"]} | label | record
     except InputError:
         if not failed:

@@ -89,14 +89,14 @@ def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]
     """
     folder = RunFolder(run.folder)
     with folder.open(run.spec, run.tokenizer, patience=_PATIENCE_SECONDS):
-        failure = [record for record in folder.read_records() if record["record"] == "failure"]
+        failure = [record for record in folder.records.read() if record["record"] == "failure"]
         if not failure:
             try:
                 yield from _train(run, folder, device)
                 yield from _evaluate(run, folder, device)
             except NonFiniteError as error:
                 failure = [{"record": "failure", "step": error.step, "reason": str(error)}]
-                folder.add_records(*failure)
+                folder.records.add(*failure)
         yield Progress(run.name, "failed", reason=failure[0]["reason"]) if failure else Progress(run.name, "done")
 
 
@@ -112,15 +112,15 @@ def _train(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progr
 def _evaluate(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
     heldout = _shard(run, "heldout")
     total = len(choose_spans(heldout, run.evaluate, run.spec.train.length))
-    records = folder.read_records()
+    records = folder.records.read()
     done = complete_spans(records, run.evaluate, run.spec.train.length)
     if len(done) == total:
         return
-    folder.keep_records([r for r in records if r["record"] == "train"] + [r for span in done for r in span])
+    folder.records.keep([r for r in records if r["record"] == "train"] + [r for span in done for r in span])
     model = load_run(folder, device)
     spans = evaluate_run(model, run.spec.train, heldout, run.evaluate, device=device, done=len(done))
     for count, records in enumerate(spans, len(done) + 1):
-        folder.add_records(*records)
+        folder.records.add(*records)
         yield Progress(run.name, "evaluate", count, total)
 
 

@@ -1,12 +1,12 @@
 """The report: one self-contained page, its figures and its table as files, from a summary and its records."""
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from longroute.files import write_atomically
 from longroute.report.comparison import Comparison, read_comparison
 from longroute.report.facts import flattened, measured_facts, provenance_facts, version_facts
 from longroute.report.figures import draw_figures
@@ -38,13 +38,13 @@ def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], fol
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         if name in figures:
-            _replace(folder / "figures" / f"{name}.svg", figures[name])
+            write_atomically(folder / "figures" / f"{name}.svg", figures[name])
         else:
             (folder / "figures" / f"{name}.svg").unlink(missing_ok=True)
-    _replace(folder / "table.md", markdown_table(comparison))
-    _replace(folder / "table.csv", csv_table(comparison))
+    write_atomically(folder / "table.md", markdown_table(comparison))
+    write_atomically(folder / "table.csv", csv_table(comparison))
     page = folder / "report.html"
-    _replace(page, render_page(summary, comparison, log, figures))
+    write_atomically(page, render_page(summary, comparison, log, figures))
     return page
 
 
@@ -115,13 +115,3 @@ def _legend(comparison: Comparison) -> tuple[list[tuple[str, str]], list[tuple[s
     transports = {one.transport: look[one.name].variable for one in comparison.measured}
     controls = {one.control: marker_sign(one.control) for one in comparison.measured}
     return sorted(transports.items()), sorted(controls.items())
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one, never half of one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -72,7 +72,7 @@ def train(
             continue
         record = _record(spec.train, step, losses, norm)
         losses.clear()
-        folder.add_records(record)
+        folder.records.add(record)
         if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
             save_checkpoint(folder.checkpoints, step, model, optimizer)
             saved, saved_at = step, time.monotonic()
@@ -94,7 +94,7 @@ def _resume(folder: RunFolder, model: Decoder, optimizer: torch.optim.Optimizer)
         load_model(checkpoint, model)
         load_optimizer(checkpoint, optimizer)
         step = checkpoint.step
-    folder.keep_records([r for r in folder.read_records() if r["record"] == "train" and r["step"] <= step])
+    folder.records.keep([r for r in folder.records.read() if r["record"] == "train" and r["step"] <= step])
     return step
 
 

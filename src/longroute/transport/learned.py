@@ -17,9 +17,12 @@ from longroute.transport.step import LayerShape, StepInputs
 class LearnedRotation:
     """M_t = ⊕_p R(θ_p(x_t)), θ(x) = η (W x + b) for each key-value head, x the layer's normalised input.
 
-    `start="rope"`: W = 0 and η b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random so
-    that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from
+    `start="rope"`: W = 0 and η b = -ω, so that it begins as RoPE, without a gap. `start="mixing"`: b = 0 and W random
+    so that θ_p has standard deviation σ_p over tokens (for x of unit mean square), σ_p falling geometrically from
     `fastest` to `slowest`. Neither is assumed to extrapolate: measure.
+
+    η slows learning: an optimiser whose steps have one size (AdamW) moves angles η times as fast as other weights.
+    Errors of angles add up along the route, and with η = 1 a short training never recovers from them (LOG.md).
     """
 
     start: Literal["rope", "mixing"] = "rope"
@@ -31,7 +34,7 @@ class LearnedRotation:
     theta: float = 10_000.0
     """start=rope: base of the frequencies."""
     rate: float = 0.1
-    """η: an optimiser that takes steps of one size (AdamW) moves angles η times as fast as weights; errors of angles add up."""
+    """η: how fast angles learn, relative to other weights."""
 
     name: ClassVar[str] = "learned"
     source: ClassVar[str] = "arXiv 2606.24975 (learned token-dependent rotations); the starts are Longroute's"
