@@ -122,6 +122,10 @@ def _line(axes: Axes, dial: Dial, looks: Mapping[str, Look], measure: str, lengt
         return None
     angle, value, last = known[-1]
     look = looks[last.name]
+    bars = {angle: estimate.interval for angle, one in dial.points if (estimate := one.at(measure, length))}
+    for angle_of_bar, interval in bars.items():
+        if interval is not None:
+            axes.vlines([angle_of_bar], *interval, color=look.color, linewidth=3.0, alpha=0.22)
     (line,) = axes.plot(
         [angle for angle, _, _ in known],
         [value for _, value, _ in known],

@@ -57,9 +57,12 @@ def named(encoding: EncodingResult, look: Look, x: float, y: float) -> Label:
 
 
 def shortened(name: str) -> str:
-    """A name that fits beside a figure; the tables have it in full."""
+    """A name that fits beside a figure: its beginning and its end, which tell most apart. Tables have it in full."""
     name = printable(name)
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    if len(name) <= LONGEST_NAME:
+        return name
+    end = LONGEST_NAME // 2
+    return f"{name[: LONGEST_NAME - end - 1]}…{name[-end:]}"
 
 
 def text_width(text: str, size: float = TEXT) -> float:
