@@ -16,7 +16,8 @@ _TRAINING = 0.8
 def run_progress(console: Console, *, runs: int = 1) -> Iterator[Callable[[RunState], None]]:
     """A bar for all `runs` with an estimate of what remains and one for each that is live; lines without a terminal."""
     if not console.is_terminal:
-        yield lambda state: _print_line(console, state)
+        shown: dict[tuple[str, str], int] = {}
+        yield lambda state: _print_line(console, state, shown)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[stage]}"))
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bars:
@@ -44,12 +45,14 @@ def _share(state: RunState) -> float:
     return _TRAINING * part if state.stage == "train" else _TRAINING + (1 - _TRAINING) * part
 
 
-def _print_line(console: Console, state: RunState) -> None:
+def _print_line(console: Console, state: RunState, shown: dict[tuple[str, str], int]) -> None:
+    """A line for every tenth of a stage; `shown` remembers the last."""
+    tenth = 10 * state.done // max(1, state.total)
     if state.stage in ("done", "failed"):
-        console.print(
-            f"{state.run}: {state.stage} {state.reason}".rstrip(), markup=False, highlight=False, soft_wrap=True
-        )
+        line = f"{state.run}: {state.stage} {state.reason}".rstrip()
+    elif shown.get((state.run, state.stage)) == tenth:
         return
-    tenths, before = (10 * done // max(1, state.total) for done in (state.done, state.done - 1))
-    if tenths != before:
-        console.print(f"{state.run}: {state.stage} {state.done}/{state.total}", markup=False, highlight=False)
+    else:
+        line = f"{state.run}: {state.stage} {state.done}/{state.total}"
+    shown[state.run, state.stage] = tenth
+    console.print(line, markup=False, highlight=False, soft_wrap=True)
