@@ -71,7 +71,7 @@ def _changed(spec: Transport | Control) -> str:
     """`:field=value,…` of the fields that differ from their defaults."""
     values = to_json(spec)
     changed = [
-        f"{field.name}={values[field.name]}"
+        f"{field.name}={values[field.name]}".replace("e+", "e")  # a '+' joins transport and control
         for field in dataclasses.fields(spec)
         if getattr(spec, field.name) != field.default
     ]

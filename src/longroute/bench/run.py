@@ -1,7 +1,6 @@
 """Run the bench: ratios of times taken in turn in one process, and peak memory."""
 
 import gc
-import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 from longroute.bench.rows import Job, Limited, Timed, bench_rows
 from longroute.errors import InputError, nearest
 
-_PAIRS = 9
+_PAIRS = 25
 _SECONDS = 20.0
 
 
@@ -55,16 +54,16 @@ def _ratio(row: Timed | Limited, device: torch.device) -> float | None:
 
 
 def paired_ratio(job: Job, reference: Job, device: torch.device) -> float:
-    """Median of job / reference over pairs run one after the other, so that a machine's drift cancels."""
+    """Least time of `job` over least time of `reference`, run in turn: whatever else a machine does only adds."""
     for warm in (job, reference, job, reference):
         _seconds(warm, device)
-    ratios: list[float] = []
+    ours: list[float] = []
+    theirs: list[float] = []
     began = time.perf_counter()
-    while len(ratios) < _PAIRS and (len(ratios) < 3 or time.perf_counter() - began < _SECONDS):
-        first, second = (job, reference) if len(ratios) % 2 else (reference, job)
-        times = {id(task): _seconds(task, device) for task in (first, second)}
-        ratios.append(times[id(job)] / times[id(reference)])
-    return statistics.median(ratios)
+    while len(ours) < _PAIRS and (len(ours) < 3 or time.perf_counter() - began < _SECONDS):
+        ours.append(_seconds(job, device))
+        theirs.append(_seconds(reference, device))
+    return min(ours) / min(theirs)
 
 
 def _seconds(job: Job, device: torch.device) -> float:

@@ -3,6 +3,7 @@
 import multiprocessing
 import multiprocessing.context
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -22,7 +23,8 @@ class _Worker:
 
     def give(self, run: Run) -> None:
         self.run = run
-        self.connection.send(run)
+        with suppress(BrokenPipeError):  # it died: listening to it will tell
+            self.connection.send(run)
 
 
 def default_workers() -> int:

@@ -83,7 +83,8 @@ class _KeyColumns(torch.autograd.Function):
         ctx.parts, ctx.decay_dtype = parts, log_decay.dtype
         units = running_sum(fixed_point(log_decay), starts)
         split = _split_units(-units, parts.charge, dtype)
-        one = torch.full_like(split[..., :1], _SHIFT)
+        broken = torch.where(log_decay.isnan(), log_decay, 0).sum(2, keepdim=True)[..., None]  # integers can't say NaN
+        one = torch.full_like(split[..., :1], _SHIFT) + broken.to(dtype)
         return _padded(torch.cat([one, *[split] * parts.slope], -1), parts.columns)
 
     @staticmethod

@@ -40,7 +40,8 @@ class _Accumulate(torch.autograd.Function):
     def forward(ctx, angle: Tensor, starts: Tensor | None, dtype: torch.dtype) -> Tensor:
         ctx.save_for_backward(starts)
         ctx.angle_dtype = angle.dtype
-        return to_radians(running_sum(to_turns(angle), starts), dtype)
+        broken = angle.sum(2, keepdim=True) * 0  # NaN where an angle isn't finite, which an integer can't say; else 0
+        return to_radians(running_sum(to_turns(angle), starts), dtype) + broken.to(dtype)
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor):
