@@ -11,6 +11,9 @@ from typing import IO, Any
 from longroute.configuration import load_json
 from longroute.errors import InputError
 
+CLAIMS = ("config.json", "comparison.json", "evaluation-config.json")
+"""The files that say whose a folder is: a run's, a comparison's, an evaluation's."""
+
 
 def write_atomically(path: Path, text: str) -> None:
     """Replace a text file in one step: a reader, and whoever comes after a kill, sees the old text or the new."""
@@ -21,12 +24,17 @@ def write_atomically(path: Path, text: str) -> None:
 
 @contextmanager
 def locked(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold a folder's lock, which the system frees when its owner dies.
+    """Make a folder if it isn't there and hold its lock, which the system frees when its owner dies.
 
-    Raises InputError if another process still holds it after `patience` seconds.
+    Raises InputError if it can't be made or written to, or if another process still holds it after `patience` seconds.
     """
     until = time.monotonic() + patience
-    with (folder / ".lock").open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("w")
+    except OSError as error:
+        raise InputError(f"{folder}: can't write to this folder: {error.strerror}") from error
+    with lock as file:
         while not _lock(file):
             if time.monotonic() >= until:
                 raise InputError(f"{folder}: another process is running here; wait for it, or choose another folder")
@@ -34,16 +42,20 @@ def locked(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
         yield
 
 
-def claim(file: Path, asked: Any) -> bool:
-    """Write `asked`, a configuration as JSON data, to a new file (True), or find the same there (False).
+def claim(file: Path, asked: Any) -> None:
+    """Mark a folder as that of `asked`, JSON data kept in `file`. Raises InputError as `refuse_other` does."""
+    refuse_other(file, asked)
+    if not file.exists():
+        write_atomically(file, json.dumps(asked, indent=1) + "\n")
 
-    Raises InputError naming the first key whose value differs.
-    """
+
+def refuse_other(file: Path, asked: Any) -> None:
+    """Raise InputError if a folder is that of something else than `asked`, naming the first key whose value differs."""
+    for other in CLAIMS:
+        if other != file.name and (file.parent / other).exists():
+            raise InputError(f"{file.parent}: this folder is taken ({other}); choose another")
     if file.exists():
         _refuse_difference(load_json(file), asked, file)
-        return False
-    write_atomically(file, json.dumps(asked, indent=1) + "\n")
-    return True
 
 
 def _refuse_difference(stored: Any, asked: Any, file: Path, key: str = "") -> None:

@@ -49,7 +49,7 @@ def test_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         assert program == "longroute"
         assert main(at_smoke_size(arguments)) == 0, arguments
     assert (tmp_path / "runs/mine/report.html").exists()
-    assert (tmp_path / "runs/one/evaluation/evaluation.json").exists()
+    assert (tmp_path / "runs/one/evaluations").exists()
 
 
 def test_the_two_commands_are_those_of_ci_and_the_command_line():

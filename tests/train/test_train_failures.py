@@ -20,7 +20,7 @@ def test_a_learning_rate_that_destroys_the_weights(tmp_path: Path):
     with pytest.raises(NonFiniteError, match=r"non-finite at step \d+: loss .*gradient norm .*learning rate") as error:
         tiny.train_in(tmp_path / "run", spec)
     records = RunFolder(tmp_path / "run").records.read()
-    assert [record["step"] for record in records] == list(range(1, error.value.step + 1))
+    assert [record["step"] for record in records] == list(range(1, error.value.step))
     assert 0 < error.value.step < 20
     assert f"step {error.value.step}:" in str(error.value)
     assert all(math.isfinite(record["loss"]) for record in records)
@@ -34,9 +34,9 @@ def test_the_cause_names_the_first_weight(tmp_path: Path, poisoned: str):
     weights = load_file(file)
     weights[poisoned].view(-1)[0] = math.nan
     save_file(weights, file)
-    with pytest.raises(NonFiniteError, match=f"step 6: loss nan.*first not finite: weights of {poisoned}") as error:
+    with pytest.raises(NonFiniteError, match=f"step 7: loss nan.*first not finite: weights of {poisoned}") as error:
         tiny.train_in(path, tiny.run_spec())
-    assert error.value.step == 6
+    assert error.value.step == 7
     assert [record["step"] for record in RunFolder(path).records.read()] == list(range(1, 7))
 
 
@@ -47,7 +47,7 @@ def test_a_gradient_alone_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return (hidden * 0).abs().sqrt().sum().reshape(1, 1)
 
     monkeypatch.setattr(loop, "token_losses", infinite_gradient)
-    with pytest.raises(NonFiniteError, match=r"step 0: loss 0, gradient norm nan.*gradient of"):
+    with pytest.raises(NonFiniteError, match=r"step 1: loss 0, gradient norm nan.*gradient of"):
         tiny.train_in(tmp_path / "run", tiny.run_spec())
 
 

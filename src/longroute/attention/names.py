@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import typing
 from typing import Any
 
@@ -20,7 +21,7 @@ def parse_encoding(name: str) -> Encoding:
 
     A control alone has no transport. Raises InputError naming the part that isn't known and the nearest that is.
     """
-    parts = name.split("+")
+    parts = re.split(r"\+(?=[a-z])", name)  # not the '+' of 1e+3
     if len(parts) > 2:
         raise InputError(f"encoding {name!r}: at most one '+' joins a transport and a control")
     kind, _, fields = parts[0].partition(":")
@@ -60,9 +61,11 @@ def _fields(name: str, text: str) -> dict[str, Any]:
         key, equals, value = item.partition("=")
         if not equals:
             raise InputError(f"encoding {name!r}: expected FIELD=VALUE, got {item!r}")
+        if key == "kind" or key in fields:
+            raise InputError(f"encoding {name!r}: {key!r} {'stands twice' if key in fields else 'is not a field'}")
         try:
             fields[key] = json.loads(value)
-        except json.JSONDecodeError:
+        except ValueError:
             fields[key] = value
     return fields
 
@@ -71,7 +74,7 @@ def _changed(spec: Transport | Control) -> str:
     """`:field=value,…` of the fields that differ from their defaults."""
     values = to_json(spec)
     changed = [
-        f"{field.name}={values[field.name]}".replace("e+", "e")  # a '+' joins transport and control
+        f"{field.name}={values[field.name]}".replace("e+", "e")  # without the '+' that joins
         for field in dataclasses.fields(spec)
         if getattr(spec, field.name) != field.default
     ]

@@ -7,6 +7,7 @@ import torch
 from rich.console import Console
 
 from longroute.bench import run_bench
+from longroute.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Bench:
 
     def run(self, console: Console) -> int:
         if self.threads is not None:
+            if self.threads < 1:
+                raise InputError(f"--threads must be at least 1, not {self.threads}")
             torch.set_num_threads(self.threads)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         rows = []

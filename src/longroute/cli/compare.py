@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import tyro
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from longroute.attention import parse_encoding
 from longroute.cli.progress import run_progress
@@ -29,9 +29,9 @@ class Compare:
     """Folder for the report, the summary and every run."""
     preset: str = "mini"
     """smoke (a minute), mini (ten minutes on two cores), standard (hours, three seeds) or paper (GPUs)."""
-    encodings: tuple[str, ...] = ()
+    encodings: tuple[str, ...] | None = None
     """What to compare, such as rope-qk alibi; `dial`: a rotation at many spreads. Default: the preset's."""
-    seeds: tuple[int, ...] = ()
+    seeds: tuple[int, ...] | None = None
     """A run of every encoding for each. Default: the preset's."""
     text: tuple[Path, ...] = ()
     """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: longroute's books."""
@@ -67,17 +67,17 @@ class Compare:
 
     def _spec(self) -> ComparisonSpec:
         spec = preset(self.preset) if self.config is None else read_settings(self.config, self.preset)
-        if self.encodings:
+        if self.encodings is not None:
             names = [name for given in self.encodings for name in (DIAL if given == "dial" else (given,))]
             spec = replace(spec, encodings=tuple(map(parse_encoding, names)))
-        if self.seeds:
+        if self.seeds is not None:
             spec = replace(spec, seeds=self.seeds)
         return with_settings(spec, self.set)
 
 
 def _print_summary(console: Console, summary: dict[str, Any], out: Path) -> None:
     header, *rows = terminal_table(summary)
-    table = Table(*header, box=None, header_style="bold")
+    table = Table(*(Column(name, overflow="fold") for name in header), box=None, header_style="bold")
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -50,7 +50,7 @@ def _entry(axis: str, spec: Any) -> dict[str, Any]:
     fields = [
         {
             "name": field.name,
-            "type": field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type)),
+            "type": field.type.__name__ if isinstance(field.type, type) else str(field.type).removeprefix("typing."),
             "default": defaults[field.name],
             "doc": meanings.get(field.name) or "",
         }

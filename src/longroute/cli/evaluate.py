@@ -13,13 +13,15 @@ from longroute.cli.progress import run_progress
 from longroute.compare.compare import run_facts
 from longroute.compare.worker import Progress
 from longroute.configuration import to_json
-from longroute.data.corpus import corpus_hash, embedded_books, read_documents
+from longroute.data.corpus import corpus_hash, embedded_books, read_documents, short_names
 from longroute.data.shards import write_shard
 from longroute.data.tokenizer import load_tokenizer
 from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run, summarise
-from longroute.files import claim, locked, write_atomically
-from longroute.train import RunFolder
+from longroute.files import claim, locked, refuse_other, write_atomically
+from longroute.train import NonFiniteError, RunFolder
 from longroute.train.records import RecordFile
+
+CONFIG = "evaluation-config.json"
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Evaluate:
     folder: Positional[Path]
     """Folder of a run, of `longroute train` or under runs/ of a comparison."""
     out: Path | None = None
-    """Where to write. Default: `evaluation` in the run's folder."""
+    """Where to write. Default: a folder for this text, reach and spans under `evaluations` in the run's folder."""
     text: tuple[Path, ...] = ()
     """Text to measure on: files or folders of txt, md, jsonl, parquet. Default: the held-out books of longroute."""
     text_key: str = "text"
@@ -46,23 +48,28 @@ class Evaluate:
         run = RunFolder(self.folder)
         facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        documents = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
-        out = self.out or self.folder / "evaluation"
-        out.mkdir(parents=True, exist_ok=True)
+        given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
+        documents = short_names(given)
+        asked = {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
+        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}"
+        out = self.out or self.folder / "evaluations" / name
+        model = load_run(run, device)
         with locked(out), run_progress(console) as show:
-            claim(
-                out / "config.json", {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
-            )
+            refuse_other(out / CONFIG, asked)
             shard = write_shard(documents, load_tokenizer(run.tokenizer), out / "heldout")
             total = len(choose_spans(shard, spec, facts.train.length))
-            model = load_run(run, device)
+            claim(out / CONFIG, asked)
             file = RecordFile(out / "records.jsonl")
             done = complete_spans(file.read(), spec, facts.train.length)
             file.keep([record for span in done for record in span])
             spans = evaluate_run(model, facts.train, shard, spec, device=device, done=len(done))
-            for count, records in enumerate(spans, len(done) + 1):
-                file.add(*records)
-                show(Progress(self.folder.name, "evaluate", count, total))
+            try:
+                for count, records in enumerate(spans, len(done) + 1):
+                    file.add(*records)
+                    show(Progress(self.folder.name, "evaluate", count, total))
+            except NonFiniteError as error:
+                show(Progress(self.folder.name, "failed", reason=str(error)))
+                return 1
             result = run_facts(facts) | summarise(file.read(), facts.train.length)
             write_atomically(out / "evaluation.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
         _print_result(console, result, out)

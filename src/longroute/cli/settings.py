@@ -16,10 +16,16 @@ def read_settings(file: Path, base: str) -> ComparisonSpec:
     if not isinstance(data, dict):
         raise InputError(f"{file}: expected an object of settings")
     data = data.get("comparison", data)
-    if isinstance(data.get("encodings"), list):
-        named = [to_json(parse_encoding(item)) if isinstance(item, str) else item for item in data["encodings"]]
-        data = data | {"encodings": named}
-    return from_json(ComparisonSpec, _over(to_json(preset(data.get("preset", base))), data), source=str(file))
+    if not isinstance(data, dict):
+        raise InputError(f'{file}: expected an object under "comparison", got {data!r}')
+    try:
+        if isinstance(data.get("encodings"), list):
+            named = [to_json(parse_encoding(item)) if isinstance(item, str) else item for item in data["encodings"]]
+            data = data | {"encodings": named}
+        under = preset(str(data.get("preset", base)))
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+    return from_json(ComparisonSpec, _over(to_json(under), data), source=str(file))
 
 
 def with_settings(spec: ComparisonSpec, settings: tuple[str, ...]) -> ComparisonSpec:
@@ -49,7 +55,7 @@ def _member(target: Any, key: str, setting: str) -> Any:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except ValueError:
         return text
 
 

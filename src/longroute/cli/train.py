@@ -16,7 +16,9 @@ from longroute.cli.settings import with_settings
 from longroute.compare import TextSpec, preset
 from longroute.compare.text import prepare_text
 from longroute.compare.worker import Progress
+from longroute.data.windows import WindowSampler
 from longroute.train import NonFiniteError, RunFolder, train
+from longroute.train.loop import build_model
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Train:
         runs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
         ((name, run),) = runs.items()
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        WindowSampler(prepared.train, length=run.train.length, batch=run.train.batch, seed=run.seed)
+        build_model(run, torch.device("cpu"))  # what can't be built or trained is found before the folder is taken
         folder = RunFolder(self.out)
         with folder.open(run, prepared.tokenizer_path), run_progress(console) as show, stop_between_steps() as stopped:
             try:

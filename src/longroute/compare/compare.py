@@ -30,10 +30,6 @@ def compare(spec: ComparisonSpec, text: TextSpec, out: Path, *, workers: int) ->
     The same comparison in the same folder goes on where it was; another one, or one that is running, is refused.
     Everything that can be wrong with the input is found before anything is trained. Raises InputError.
     """
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: can't make this folder: {error.strerror}") from error
     with locked(out):
         prepared, corpus = prepare_text(text, spec.model.vocabulary)
         WindowSampler(prepared.train, length=spec.train.length, batch=spec.train.batch, seed=0)

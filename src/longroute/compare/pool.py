@@ -39,6 +39,7 @@ def run_all(runs: Sequence[Run], *, workers: int) -> Generator[Progress, None, N
     that dies fails the run that it was at, and another takes its place.
     """
     context = multiprocessing.get_context("spawn")
+    workers = min(workers, len(runs))
     stop = context.Event()
     waiting, live = list(runs), []
     try:

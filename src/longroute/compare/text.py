@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from longroute.data.corpus import corpus_hash, embedded_books, hold_out_tails, read_documents
+from longroute.data.corpus import corpus_hash, embedded_books, hold_out_tails, read_documents, short_names
 from longroute.data.shards import Prepared, TokenShard, prepare
 from longroute.errors import InputError
 
@@ -38,7 +38,7 @@ def prepare_text(spec: TextSpec, vocabulary: int) -> tuple[Prepared, dict[str, A
     else:
         name = "own text, the last tenth of each document held out"
         train, heldout = hold_out_tails(_read(spec.text, spec))
-    prepared = prepare(train, heldout, vocab_size=vocabulary)
+    prepared = prepare(short_names(train), short_names(heldout), vocab_size=vocabulary)
     corpus = {
         "name": name,
         "train": _names(prepared.train),
@@ -56,6 +56,6 @@ def _read(paths: Sequence[Path], spec: TextSpec):
 
 
 def _names(shard: TokenShard) -> list[str]:
-    names = [Path(name).name for name in shard.names]
+    names = list(shard.names)
     more = len(names) - _MOST_NAMES
     return names if more <= 0 else [*names[:_MOST_NAMES], f"and {more} more"]

@@ -7,14 +7,14 @@ import threading
 import traceback
 from collections.abc import Generator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import torch
 
-from longroute.data.shards import Prepared, TokenShard, open_shard
+from longroute.data.shards import Prepared, open_shard
 from longroute.errors import InputError
 from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run
 from longroute.train import NonFiniteError, RunFolder, RunSpec, train
@@ -33,11 +33,13 @@ class Run:
     evaluate: EvaluateSpec
     tokenizer: Path
     text: Path
+    heldout_names: tuple[str, ...]
 
     @staticmethod
     def of(name: str, folder: Path, spec: RunSpec, evaluate: EvaluateSpec, text: Prepared) -> "Run":
         """A run on prepared text."""
-        return Run(name, folder, spec, evaluate, text.tokenizer_path, text.tokenizer_path.parent)
+        place = text.tokenizer_path
+        return Run(name, folder, spec, evaluate, place, place.parent, text.heldout.names)
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,13 @@ def _train(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progr
     checkpoint = latest_checkpoint(folder.checkpoints)
     if checkpoint is not None and checkpoint.step == run.spec.train.steps:
         return
-    with closing(train(run.spec, _shard(run, "train"), folder, device)) as records:
+    with closing(train(run.spec, open_shard(run.text / "train"), folder, device)) as records:
         for record in records:
             yield Progress(run.name, "train", record["step"], run.spec.train.steps)
 
 
 def _evaluate(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
-    heldout = _shard(run, "heldout")
+    heldout = replace(open_shard(run.text / "heldout"), names=run.heldout_names)  # the cache may know it by others
     total = len(choose_spans(heldout, run.evaluate, run.spec.train.length))
     records = folder.records.read()
     done = complete_spans(records, run.evaluate, run.spec.train.length)
@@ -122,10 +124,6 @@ def _evaluate(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pr
     for count, records in enumerate(spans, len(done) + 1):
         folder.records.add(*records)
         yield Progress(run.name, "evaluate", count, total)
-
-
-def _shard(run: Run, split: str) -> TokenShard:
-    return open_shard(run.text / split)
 
 
 def _die_with_parent() -> None:

@@ -4,8 +4,9 @@ import hashlib
 import json
 import lzma
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
@@ -62,7 +63,23 @@ def read_documents(paths: Sequence[Path], *, text_key: str = "text") -> tuple[Do
     Raises InputError, naming the file and the place in it: nothing there, nothing that can be read, no text
     left, invalid UTF-8, a NUL, a lone surrogate, a broken line, a missing key, or a text that isn't a string.
     """
-    return tuple(document for path in paths for file in _files(path) for document in _read(file, text_key))
+    files = [file for path in paths for file in _files(path)]
+    for file, times in Counter(file.resolve() for file in files).items():
+        if times > 1:
+            raise InputError(f"{file}: given {times} times; a text counts once")
+    return tuple(document for file in files for document in _read(file, text_key))
+
+
+def short_names(documents: Sequence[Document]) -> tuple[Document, ...]:
+    """The documents named by file alone, without the folders; a name that several share is numbered."""
+    shared = Counter(Path(document.name).name for document in documents)
+    seen: Counter[str] = Counter()
+    named = []
+    for document in documents:
+        name = Path(document.name).name
+        seen[name] += 1
+        named.append(replace(document, name=f"{name} ({seen[name]})" if shared[name] > 1 else name))
+    return tuple(named)
 
 
 def corpus_hash(documents: Sequence[Document]) -> str:

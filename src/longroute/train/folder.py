@@ -19,7 +19,7 @@ import torch
 
 import longroute
 from longroute.configuration import read_json, to_json
-from longroute.files import claim, locked, write_atomically
+from longroute.files import claim, locked, refuse_other, write_atomically
 from longroute.train.records import RecordFile
 from longroute.train.spec import RunSpec
 
@@ -46,8 +46,8 @@ class RunFolder:
         Raises InputError if another process still owns it after `patience` seconds, or if it holds another
         configuration (naming the first key that differs).
         """
-        self.path.mkdir(parents=True, exist_ok=True)
         with locked(self.path, patience=patience):
+            refuse_other(self.config, to_json(spec))
             if not self.config.exists():
                 shutil.copyfile(tokenizer, self.tokenizer)
                 write_atomically(self.path / "versions.json", json.dumps(versions() | _git_state(), indent=1) + "\n")

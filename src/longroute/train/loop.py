@@ -115,9 +115,11 @@ def _take_step(
         loss = _summed_loss(model, batch, spec, device) / max(1, scored)
         loss.backward()
         total += loss.detach()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), spec.clip)
+    parameters = list(model.parameters())
+    norm = torch.nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
     if not torch.isfinite(total + norm):
-        raise NonFiniteError(step, _cause(model, total, norm, learning_rate(spec, max(0, step - 1))))
+        raise NonFiniteError(step + 1, _cause(model, total, norm, learning_rate(spec, max(0, step - 1))))
+    torch.nn.utils.clip_grads_with_norm_(parameters, spec.clip, norm)
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(spec, step)
     optimizer.step()

@@ -43,6 +43,8 @@ class LearnedRotation:
 
     def __post_init__(self):
         check_spread(self.fastest, self.slowest)
+        if not self.theta > 1:
+            raise InputError(f"learned: theta must be greater than 1, not {self.theta}")
         if not self.rate > 0:
             raise InputError(f"learned: rate must be positive, not {self.rate}")
 

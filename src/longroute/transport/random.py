@@ -62,9 +62,10 @@ class RandomSteps(RotationSteps):
     def forward(self, inputs: StepInputs) -> Tensor:
         keys = inputs.token_ids if self.spec.by == "token" else inputs.positions
         if self.spec.by == "position" and inputs.longest > len(self.table):
-            self._grow(inputs.longest)
+            self._grow(inputs.longest)  # type: ignore[reportCallIssue,reportArgumentType]  # disable's types lose self
         return self.table[keys].to(torch.int64).movedim(2, 1) << 32
 
+    @torch.compiler.disable  # NumPy's stream can't be traced
     def _grow(self, rows: int) -> None:
         rows = max(rows, 2 * len(self.table))
         drawn = self._rows(len(self.table), rows).to(self.table.device)

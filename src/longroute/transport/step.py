@@ -22,6 +22,8 @@ class LayerShape:
     def __post_init__(self):
         if min(self.width, self.heads, self.kv_heads, self.head_dim, self.vocabulary) < 1:
             raise InputError(f"every size of a layer must be at least 1: {self}")
+        if not (0 <= self.seed < 2**63 and 0 <= self.layer < 2**63):
+            raise InputError(f"seed and layer must be in [0, 2^63): {self}")
         if self.heads % self.kv_heads:
             raise InputError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
 

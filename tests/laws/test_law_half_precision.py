@@ -1,0 +1,63 @@
+"""Charges keep their precision where a dtype or autocast would take it, and NaN is never lost in an integer."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from longroute.attention import PositionEncoding, attend, parse_encoding
+from longroute.transport import LayerShape
+
+SHAPE = LayerShape(width=32, heads=4, kv_heads=2, head_dim=16, vocabulary=50)
+
+
+def layer(name: str) -> PositionEncoding:
+    torch.manual_seed(0)
+    position = parse_encoding(name).build(SHAPE)
+    if name.endswith("forget"):
+        torch.nn.init.normal_(position.charge.weight, std=0.05)  # type: ignore[arg-type]  # a parameter of the gate
+    return position
+
+
+def tensors(time: int) -> tuple[Tensor, ...]:
+    torch.manual_seed(1)
+    heads = (SHAPE.heads, SHAPE.kv_heads, SHAPE.kv_heads)
+    queries = (torch.randn(1, count, time, SHAPE.head_dim) for count in heads)
+    return (torch.randn(1, time, SHAPE.width), torch.randint(50, (1, time)), *queries)
+
+
+@pytest.mark.parametrize("name", ["alibi", "forget", "rope-qk+forget"])
+@pytest.mark.parametrize("learning", [True, False])
+def test_autocast_keeps_the_charge(name: str, learning: bool):
+    hidden, ids, query, key, value = tensors(2048)
+    position = layer(name)
+    exact = attend(query, key, value, position(hidden, ids))
+    with torch.set_grad_enabled(learning), torch.autocast("cpu", torch.bfloat16):
+        output = attend(query, key, value, position(hidden, ids))
+    assert output.dtype == torch.bfloat16
+    assert (output - exact).abs().max() < 0.03  # bfloat16 inputs alone: 0.012; columns rounded by autocast: 2.9
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_gate_learns_from_half_precision_attention(dtype: torch.dtype):
+    hidden, ids, query, key, value = tensors(2048)
+    position = layer("forget")
+    grads = []
+    for of in (dtype, torch.float64):
+        inputs = (x.to(dtype).to(of) for x in (query, key, value))
+        output = attend(*inputs, position.to(torch.float32)(hidden, ids))  # type: ignore[misc]  # three tensors
+        grads.append(torch.autograd.grad(output.double().square().sum(), tuple(position.parameters())))
+    for half, exact in zip(*grads, strict=True):
+        assert (half - exact).norm() < 0.02 * exact.norm()  # summed from half-precision columns: 0.34
+
+
+def test_a_broken_weight_reaches_attention():
+    """As NaN in what attention is given: torch 2.13's fused CPU kernel itself turns a row of NaN scores into zeros."""
+    hidden, ids, query, *_ = tensors(5)
+    for name, part in (("learned-qk", "steps"), ("rope-qk+forget", "charge")):
+        position = layer(name)
+        with torch.no_grad():
+            getattr(position, part).bias[0] = torch.nan
+        route = position(hidden, ids)
+        given = route.frame.pull(query) if route.charge is None else route.charge.columns(torch.float32)[1]
+        assert given[:, 0].isnan().any(-1).all()
+        assert not given[:, -1].isnan().any()
