@@ -19,6 +19,7 @@ from longroute.errors import InputError
 from longroute.evaluate import EvaluateSpec
 from longroute.model import ModelSpec
 from longroute.train import RunSpec, TrainSpec
+from longroute.transport import RoPE
 
 COUNTS = st.integers(1, 10**6)
 FLOATS = st.floats(1e-12, 1e12)
@@ -219,3 +220,16 @@ def test_names_by_hand():
         assert (encoding.transport.name, encoding.values, encoding.control.name) == (transport, values, control)
     assert parse_encoding("rope") == parse_encoding("rope-qk")
     assert parse_encoding("random-qk:slowest=0.001").transport.slowest == 0.001  # pyright: ignore
+
+
+@pytest.mark.parametrize("name", ["rope-qk:theta=1e16", "rope-qk:theta=1e+16", "rope-qk:theta=1e+16+alibi"])
+def test_an_exponent_is_no_join(name: str):
+    encoding = parse_encoding(name)
+    assert encoding.transport == RoPE(theta=1e16)
+    assert parse_encoding(encoding_name(encoding)) == encoding
+
+
+@pytest.mark.parametrize("name", ["rope-qk:kind=random", "rope-qk:theta=1000,theta=2000"])
+def test_a_field_stands_once_and_is_no_kind(name: str):
+    with pytest.raises(InputError, match=r"stands twice|is not a field"):
+        parse_encoding(name)

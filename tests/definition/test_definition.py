@@ -121,7 +121,7 @@ BY_HAND = {
 
 
 def by_hand(values: bool) -> tuple[PositionEncoding, Sample]:
-    encoding = Encoding(LearnedRotation(), values, ForgetGate())
+    encoding = Encoding(LearnedRotation(rate=1.0), values, ForgetGate())
     position = encoding.build(LayerShape(width=2, heads=1, kv_heads=1, head_dim=2, vocabulary=1)).double()
     parameters = dict(position.named_parameters())
     rows = {
