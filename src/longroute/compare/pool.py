@@ -2,6 +2,7 @@
 
 import multiprocessing
 import multiprocessing.context
+import signal
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,7 +68,11 @@ def _start(context: multiprocessing.context.SpawnContext, place: int, stop: obje
     ours, theirs = context.Pipe()
     device = f"cuda:{place % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"
     process = context.Process(target=serve, args=(theirs, device, stop))
-    process.start()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a worker inherits it: Ctrl-C is the parent's to handle
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     theirs.close()
     return _Worker(process, ours)
 

@@ -77,7 +77,7 @@ PRESETS = {
         preset="standard",
         seeds=(0, 1, 2),
         model=ModelSpec(layers=6, width=128, heads=4, kv_heads=4, head_dim=32, hidden=344, vocabulary=2048),
-        train=TrainSpec(length=128, tokens=3_000_000),
+        train=TrainSpec(length=128, tokens=2_000_000),
     ),
     "paper": ComparisonSpec(
         preset="paper",

@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import signal
 import threading
 import traceback
 from collections.abc import Generator
@@ -58,7 +57,6 @@ def serve(connection: Connection, device: str, stop: Event) -> None:
 
     One thread, so that the bits of a run don't depend on what runs beside it.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which sets `stop`
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     try:
