@@ -11,8 +11,8 @@ from typing import IO, Any
 from longroute.configuration import load_json
 from longroute.errors import InputError
 
-CLAIMS = ("config.json", "comparison.json", "evaluation-config.json")
-"""The files that say whose a folder is: a run's, a comparison's, an evaluation's."""
+CLAIMS = ("config.json", "comparison.json", "evaluation-config.json", "theory-config.json", "diagnosis-config.json")
+"""The files that say whose a folder is: a run's, a comparison's, an evaluation's, a theory's, a diagnosis's."""
 
 
 def write_atomically(path: Path, text: str) -> None:

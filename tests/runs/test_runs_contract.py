@@ -30,6 +30,8 @@ ROW = {
     "tail_perplexity": dict,
     "tail_ratio": dict,
     "interval": dict,
+    "breaking": dict,
+    "explained": bool,
     "scored_tokens": dict,
     "tail_scored_tokens": dict,
 }
@@ -116,7 +118,7 @@ def test_versions_and_corpus(smoke: Finished):
 def test_records_are_json_and_labelled(smoke: Finished):
     lines = (smoke.out / "records.jsonl").read_text().splitlines()
     records = [json.loads(line, parse_constant=refuse) for line in lines]
-    assert {record["record"] for record in records} == {"train", "evaluation"}
+    assert {record["record"] for record in records} == {"train", "prediction", "evaluation"}
     assert {record["encoding"] for record in records} == set(SMOKE_ENCODINGS)
     for record in records:
         assert record["run"] == f"{record['encoding']}-seed{record['seed']}"

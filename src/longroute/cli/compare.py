@@ -45,6 +45,8 @@ class Compare:
     """Single settings over all of these, such as train.tokens=2000000 model.width=96 evaluate.spans=4."""
     workers: int | None = None
     """Runs at once, one thread each. Default: one a core."""
+    explain: bool = False
+    """Diagnose every run in full as well, as `longroute diagnose` does; the report links to it."""
 
     def run(self, console: Console) -> int:
         spec = self._spec()
@@ -63,7 +65,7 @@ class Compare:
         workers = default_workers() if self.workers is None else self.workers
         if workers < 1:
             raise InputError(f"--workers must be at least 1, not {workers}")
-        return compare(spec, text, self.out, workers=workers)
+        return compare(spec, text, self.out, workers=workers, explain=self.explain)
 
     def _spec(self) -> ComparisonSpec:
         spec = preset(self.preset) if self.config is None else read_settings(self.config, self.preset)

@@ -8,8 +8,10 @@ from rich.console import Console
 
 from longroute.cli.bench import Bench
 from longroute.cli.compare import Compare
+from longroute.cli.diagnose import Diagnose
 from longroute.cli.encodings import Encodings
 from longroute.cli.evaluate import Evaluate
+from longroute.cli.theory import Theory
 from longroute.cli.train import Train
 from longroute.errors import InputError
 
@@ -17,8 +19,10 @@ Verb = (
     Annotated[Compare, tyro.conf.subcommand("compare")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[Encodings, tyro.conf.subcommand("encodings")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Theory, tyro.conf.subcommand("theory")]
 )
 
 

@@ -56,3 +56,16 @@ def _print_line(console: Console, state: RunState, shown: dict[tuple[str, str], 
         line = f"{state.run}: {state.stage} {state.done}/{state.total}"
     shown[state.run, state.stage] = tenth
     console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def stage_progress(console: Console) -> Iterator[Callable[[str, float], None]]:
+    """One bar for a job of many stages, with an estimate of what remains; a line a stage without a terminal."""
+    if not console.is_terminal:
+        yield lambda stage, done: console.print(f"{100 * done:3.0f} % {stage}", markup=False, highlight=False)
+        return
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(), console=console
+    ) as bars:
+        task = bars.add_task("", total=1.0)
+        yield lambda stage, done: bars.update(task, description=stage, completed=done)

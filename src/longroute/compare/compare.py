@@ -13,6 +13,7 @@ from longroute.compare.text import TextSpec, prepare_text
 from longroute.compare.worker import Progress, Run
 from longroute.configuration import load_json, to_json
 from longroute.data.windows import WindowSampler
+from longroute.diagnose import span_breaking
 from longroute.errors import InputError
 from longroute.evaluate import choose_spans, complete_spans, summarise
 from longroute.files import claim, locked, write_atomically
@@ -24,18 +25,24 @@ from longroute.train.folder import versions
 SCHEMA = 1
 
 
-def compare(spec: ComparisonSpec, text: TextSpec, out: Path, *, workers: int) -> Generator[Progress, None, None]:
+def compare(
+    spec: ComparisonSpec, text: TextSpec, out: Path, *, workers: int, explain: bool = False
+) -> Generator[Progress, None, None]:
     """Run a comparison in the folder `out`; yields progress, leaves summary.json, records.jsonl and report.html.
 
-    The same comparison in the same folder goes on where it was; another one, or one that is running, is refused.
-    Everything that can be wrong with the input is found before anything is trained. Raises InputError.
+    With `explain` every run gets a full diagnosis in its folder too. The same comparison in the same folder goes on
+    where it was; another one, or one that is running, is refused. Everything that can be wrong with the input is found
+    before anything is trained. Raises InputError.
     """
     with locked(out):
         prepared, corpus = prepare_text(text, spec.model.vocabulary)
         WindowSampler(prepared.train, length=spec.train.length, batch=spec.train.batch, seed=0)
         choose_spans(prepared.heldout, spec.evaluate, spec.train.length)
         specs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
-        runs = [Run.of(name, out / "runs" / name, run, spec.evaluate, prepared) for name, run in specs.items()]
+        runs = [
+            Run.of(name, out / "runs" / name, run, spec.evaluate, prepared, explain=explain)
+            for name, run in specs.items()
+        ]
         facts = [run_facts(run.spec) for run in runs]  # builds every model: an impossible one is found here
         claim(out / "comparison.json", {"comparison": to_json(spec), "corpus": corpus["hash"]})
         failures: dict[str, str] = {}
@@ -74,15 +81,22 @@ def _outcome(run: Run, reason: str | None) -> dict[str, Any]:
     """What a run came to: its row of the summary, but for `run_facts`. Numbers that it doesn't have are null."""
     train_length = run.spec.train.length
     if reason is None:
-        spans = complete_spans(RunFolder(run.folder).records.read(), run.evaluate, train_length)
-        measured = summarise([record for span in spans for record in span], train_length)
+        records = RunFolder(run.folder).records.read()
+        spans = [record for span in complete_spans(records, run.evaluate, train_length) for record in span]
+        predicted = next((record for record in records if record["record"] == "prediction"), None)
+        breaking = {"measured": span_breaking(spans, train_length), "predicted": predicted and predicted["breaking"]}
+        measured = summarise(spans, train_length) | {"breaking": breaking}
     else:
         nothing = {str(length): None for length in run.evaluate.lengths(train_length)}
         keys = ("perplexity", "ratio", "scored_tokens")
-        measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys} | {"interval": None}
+        measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys} | {
+            "interval": None,
+            "breaking": None,
+        }
     for place in (run.folder, run.text):  # no paths: the same comparison elsewhere has the same summary
         reason = reason and reason.replace(f"{place}/", "").replace(str(place), place.name)
-    return {"status": "failed" if reason else "ok", "reason": reason} | measured
+    explained = (run.folder / "diagnosis" / "diagnosis.html").exists()
+    return {"status": "failed" if reason else "ok", "reason": reason, "explained": explained} | measured
 
 
 def run_facts(spec: RunSpec) -> dict[str, Any]:

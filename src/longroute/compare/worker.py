@@ -1,4 +1,4 @@
-"""One run of a comparison, in a process of its own: train, evaluate, record, and go on from what is recorded."""
+"""One run of a comparison, in a process of its own: train, predict, evaluate, record, go on from what is recorded."""
 
 import multiprocessing
 import os
@@ -13,9 +13,15 @@ from pathlib import Path
 
 import torch
 
-from longroute.data.shards import Prepared, open_shard
+from longroute.configuration import load_json
+from longroute.data.shards import Prepared, TokenShard, open_shard
+from longroute.diagnose import DiagnoseSpec, diagnose, light_diagnosis, open_diagnosis
+from longroute.diagnose.decoder import load_decoder
+from longroute.diagnose.spec import choose_stretches
 from longroute.errors import InputError
 from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run
+from longroute.files import locked
+from longroute.report.diagnosis import write_diagnosis_page
 from longroute.train import NonFiniteError, RunFolder, RunSpec, train
 from longroute.train.checkpoint import latest_checkpoint
 
@@ -33,17 +39,23 @@ class Run:
     tokenizer: Path
     text: Path
     heldout_names: tuple[str, ...]
+    explain: bool = False
 
     @staticmethod
-    def of(name: str, folder: Path, spec: RunSpec, evaluate: EvaluateSpec, text: Prepared) -> "Run":
+    def of(
+        name: str, folder: Path, spec: RunSpec, evaluate: EvaluateSpec, text: Prepared, *, explain: bool = False
+    ) -> "Run":
         """A run on prepared text."""
         place = text.tokenizer_path
-        return Run(name, folder, spec, evaluate, place, place.parent, text.heldout.names)
+        return Run(name, folder, spec, evaluate, place, place.parent, text.heldout.names, explain)
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: `stage` is train (steps), evaluate (spans), done, or failed (then `reason` says why)."""
+    """How far a run is.
+
+    `stage` is train (steps), predict, evaluate (spans), explain (percent), done, or failed (then `reason` says why).
+    """
 
     run: str
     stage: str
@@ -83,7 +95,9 @@ def _work(run: Run, device: torch.device, connection: Connection, stop: Event) -
 
 
 def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]:
-    """Train and evaluate a run; yields its progress, and may be closed after any of it with the state on disk.
+    """Train a run, predict where it breaks, and evaluate it; yields its progress.
+
+    It may be closed after any of it with the state on disk.
 
     A loss that stops being finite is recorded as the run's failure, which a later call finds and does not repeat.
     """
@@ -93,7 +107,9 @@ def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]
         if not failure:
             try:
                 yield from _train(run, folder, device)
+                yield from _predict(run, folder, device)
                 yield from _evaluate(run, folder, device)
+                yield from _explain(run, folder, device)
             except NonFiniteError as error:
                 failure = [{"record": "failure", "step": error.step, "reason": str(error)}]
                 folder.records.add(*failure)
@@ -109,14 +125,50 @@ def _train(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progr
             yield Progress(run.name, "train", record["step"], run.spec.train.steps)
 
 
+def _predict(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
+    """The prediction is recorded before anything long is measured."""
+    if any(record["record"] == "prediction" for record in folder.records.read()):
+        return
+    yield Progress(run.name, "predict", 0, 1)
+    spans = choose_spans(_heldout(run), run.evaluate, run.spec.train.length)
+    lengths = run.evaluate.lengths(run.spec.train.length)
+    try:
+        record = light_diagnosis(load_decoder(run.folder, device), spans, lengths)
+    except InputError as error:  # a loss that isn't finite; the evaluation will say where
+        record = {"record": "prediction", "breaking": None, "unpredicted": str(error)}
+    folder.records.add(record)
+
+
+def _explain(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
+    """The full diagnosis, where it is asked for, in the run's folder `diagnosis`."""
+    out = run.folder / "diagnosis"
+    if not run.explain or (out / "diagnosis.html").exists():
+        return
+    model = load_decoder(run.folder, device)
+    spec = DiagnoseSpec(run.evaluate.lengths(run.spec.train.length))
+    heldout = _heldout(run)
+    documents = {name: torch.from_numpy(heldout.document(i).astype("int64")) for i, name in enumerate(heldout.names)}
+    with locked(out):
+        text = choose_stretches(documents, spec.lengths[-1], spec.spans)
+        for progress in diagnose(open_diagnosis(model, text, spec, out), out):
+            yield Progress(run.name, "explain", int(100 * progress.done), 100)
+        write_diagnosis_page(load_json(out / "diagnosis.json"), out)
+
+
+def _heldout(run: Run) -> TokenShard:
+    return replace(open_shard(run.text / "heldout"), names=run.heldout_names)  # the cache may know it by others
+
+
 def _evaluate(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
-    heldout = replace(open_shard(run.text / "heldout"), names=run.heldout_names)  # the cache may know it by others
+    heldout = _heldout(run)
     total = len(choose_spans(heldout, run.evaluate, run.spec.train.length))
     records = folder.records.read()
     done = complete_spans(records, run.evaluate, run.spec.train.length)
     if len(done) == total:
         return
-    folder.records.keep([r for r in records if r["record"] == "train"] + [r for span in done for r in span])
+    folder.records.keep(
+        [r for r in records if r["record"] in ("train", "prediction")] + [r for span in done for r in span]
+    )
     model = load_run(folder, device)
     spans = evaluate_run(model, run.spec.train, heldout, run.evaluate, device=device, done=len(done))
     for count, records in enumerate(spans, len(done) + 1):

@@ -55,6 +55,11 @@ class Charge:
     slope: Tensor
     starts: Tensor | None
 
+    @torch.no_grad()
+    def accumulated(self) -> Tensor:
+        """c_t = Σ_{s≤t} a_s in nats, (batch|1 kv_head|1 time), float64."""
+        return running_sum(fixed_point(self.log_decay), self.starts).double().mul_(NATS)
+
     def columns(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """The columns to put before q/√d, (batch|1 query_head time n), and before k, (batch|1 kv_head|1 time n)."""
         parts = _PARTS[dtype]

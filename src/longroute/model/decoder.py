@@ -39,6 +39,13 @@ class ModelSpec:
             raise InputError(f"model: heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
 
 
+class RouteAttention(nn.Module):
+    """`attend` as a module without weights, so that a forward hook can look at a layer's attention, or replace it."""
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
+        return attend(query, key, value, route)
+
+
 class Attention(nn.Module):
     """Self-attention of one layer under a position encoding."""
 
@@ -50,6 +57,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(spec.heads * spec.head_dim, spec.width, bias=False)
         shape = LayerShape(spec.width, spec.heads, spec.kv_heads, spec.head_dim, spec.vocabulary, layer, seed)
         self.position = encoding.build(shape)
+        self.attend = RouteAttention()
 
     def forward(self, x: Tensor, token_ids: Tensor, packing: Packing | None) -> Tensor:
         route = self.position(x, token_ids, packing)
@@ -59,11 +67,11 @@ class Attention(nn.Module):
     def _attend(self, projected: Tensor, route: Route) -> Tensor:
         if projected.device.type != "cpu":
             query, key, value = projected.split(self.head_counts, 1)
-            return attend(query, key, value, route)
+            return self.attend(query, key, value, route)
         half = projected.dtype in (torch.bfloat16, torch.float16)
         with torch.autocast("cpu", enabled=False):  # the CPU's fused kernel is slower in bfloat16: 9 × at 64 tokens
             query, key, value = (projected.float() if half else projected).split(self.head_counts, 1)
-            return attend(query, key, value, route).to(projected.dtype)
+            return self.attend(query, key, value, route).to(projected.dtype)
 
 
 class FeedForward(nn.Module):

@@ -14,6 +14,7 @@ from longroute.report.figures.canvas import inline
 from longroute.report.figures.draw import NAMES
 from longroute.report.figures.ink import colors, looks, marker_sign
 from longroute.report.paper import beside_the_paper, differences
+from longroute.report.prediction import prediction_sentence, read_breaks
 from longroute.report.run_log import RunLog, all_failures, read_records
 from longroute.report.tables import (
     columns,
@@ -34,7 +35,7 @@ def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], fol
     last; figures of an earlier report that no longer apply are removed.
     """
     comparison, log = read_comparison(summary), read_records(records)
-    figures = draw_figures(comparison, log.curves)
+    figures = draw_figures(comparison, log.curves, read_breaks(summary))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     for name in NAMES:
         if name in figures:
@@ -72,6 +73,8 @@ def render_page(summary: Mapping[str, Any], comparison: Comparison, log: RunLog,
         seeds_text=seeds_text,
         parameters_text=parameters_text,
         failures=all_failures(summary, log),
+        prediction=prediction_sentence(read_breaks(summary)),
+        diagnoses=_diagnoses(summary),
         paper=beside_the_paper(comparison),
         differences=differences(summary),
         measured=measured_facts(summary, comparison, log),
@@ -85,6 +88,13 @@ def render_page(summary: Mapping[str, Any], comparison: Comparison, log: RunLog,
         holds=HOLDS,
         breaks=BREAKS,
     )
+
+
+def _diagnoses(summary: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(run, link) of every full diagnosis that the comparison made."""
+    rows = summary.get("rows") or ()
+    runs = [f"{row['encoding']}-seed{row['seed']}" for row in rows if row.get("explained")]
+    return [(run, f"runs/{run}/diagnosis/diagnosis.html") for run in runs]
 
 
 def _tiles(comparison: Comparison) -> list[tuple[str, str, str]]:

@@ -26,6 +26,10 @@ class Frame(Protocol):
         """A_t x_t for every token t."""
         ...
 
+    def at(self, index: Tensor) -> Tensor | None:
+        """A_t for the tokens t in `index`, (batch|1 kv_head|1 index dim dim); None where every A_t is the identity."""
+        ...
+
 
 @dataclass(frozen=True)
 class IdentityFrame:
@@ -36,6 +40,18 @@ class IdentityFrame:
 
     def push(self, x: Tensor) -> Tensor:
         return x
+
+    def at(self, index: Tensor) -> None:
+        return None
+
+
+def rotation_matrix(angle: Tensor) -> Tensor:
+    """The step M = ⊕_p R(θ_p) as a matrix: (… plane) radians to (… dim dim), planes paired half-split, float64.
+
+    R(θ) = [[cos θ, -sin θ], [sin θ, cos θ]] acts on the column (x_p, x_{p + dim/2}).
+    """
+    cos, sin = angle.double().cos().diag_embed(), angle.double().sin().diag_embed()
+    return torch.cat([torch.cat([cos, -sin], -1), torch.cat([sin, cos], -1)], -2)
 
 
 class RotationFrame:
@@ -55,6 +71,9 @@ class RotationFrame:
 
     def push(self, x: Tensor) -> Tensor:
         return self._rotate(x, self._sin, self._minus_sin, 1)
+
+    def at(self, index: Tensor) -> Tensor:
+        return rotation_matrix(self.phase[:, :, index])
 
     def _rotate(self, x: Tensor, sin: Tensor, back: Tensor, sign: int) -> Tensor:
         return _Rotate.apply(x, self.phase, self._cos, sin, back, sign)  # type: ignore[return-value]  # untyped apply

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from longroute.errors import InputError
-from longroute.transport.frame import RotationFrame
+from longroute.transport.frame import RotationFrame, rotation_matrix
 from longroute.transport.phase import accumulate, to_radians
 
 
@@ -23,15 +23,6 @@ def geometric_spread(fastest: float, slowest: float, planes: int) -> Tensor:
     """
     ends = torch.tensor([fastest, slowest], dtype=torch.float64).log()
     return torch.linspace(0, 1, planes, dtype=torch.float64).mul(ends[1] - ends[0]).add(ends[0]).exp()
-
-
-def rotation_matrix(angle: Tensor) -> Tensor:
-    """The step M = ⊕_p R(θ_p) as a matrix: (… plane) radians to (… dim dim), planes paired half-split, float64.
-
-    R(θ) = [[cos θ, -sin θ], [sin θ, cos θ]] acts on the column (x_p, x_{p + dim/2}).
-    """
-    cos, sin = angle.double().cos().diag_embed(), angle.double().sin().diag_embed()
-    return torch.cat([torch.cat([cos, -sin], -1), torch.cat([sin, cos], -1)], -2)
 
 
 def check_spread(fastest: float, slowest: float) -> None:

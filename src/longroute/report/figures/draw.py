@@ -9,14 +9,16 @@ from longroute.report.figures.canvas import svg_text
 from longroute.report.figures.dial import dial_figure
 from longroute.report.figures.ink import looks
 from longroute.report.figures.lengths import against_length
+from longroute.report.figures.prediction import predicted_and_measured
 from longroute.report.figures.reach import price_and_reach
 from longroute.report.figures.training import training_curves
+from longroute.report.prediction import RunBreak
 from longroute.report.run_log import Curve
 
-NAMES = ("tail-ratio", "whole-ratio", "price-and-reach", "tail-perplexity", "training", "dial")
+NAMES = ("tail-ratio", "whole-ratio", "price-and-reach", "tail-perplexity", "training", "dial", "prediction")
 
 
-def draw_figures(comparison: Comparison, curves: Sequence[Curve]) -> dict[str, str]:
+def draw_figures(comparison: Comparison, curves: Sequence[Curve], breaks: Sequence[RunBreak] = ()) -> dict[str, str]:
     """SVG text by name, in the order of NAMES; a figure that has nothing to show is left out."""
     look = looks(comparison.encodings)
     base = f"perplexity ÷ perplexity at {comparison.train_length:,} tokens"
@@ -27,6 +29,7 @@ def draw_figures(comparison: Comparison, curves: Sequence[Curve]) -> dict[str, s
         "tail-perplexity": _lines(comparison, "tail_perplexity", "tail perplexity"),
         "training": training_curves(comparison, look, curves),
         "dial": dial_figure(comparison, look),
+        "prediction": predicted_and_measured(comparison, look, breaks),
     }
     return {name: svg_text(figure, name) for name, figure in figures.items() if figure is not None}
 

@@ -1,0 +1,426 @@
+"""Any causal language model of transformers, looked at through the library's attention interface or by hooks."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from longroute.data.windows import IGNORED
+from longroute.diagnose.biased_attention import BiasedLayer, bias_for, biased_layers, hooked
+from longroute.diagnose.edit import Edit, attention
+from longroute.diagnose.heads import Heads
+from longroute.diagnose.traced import Anatomy, Visit
+from longroute.errors import InputError
+from longroute.model import token_losses
+from longroute.transport.rotation import rotation_matrix
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_INTERFACE = "longroute"
+_TRIAL_TOKENS = 12
+_SHIFT = 1000
+_LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "n_ctx")
+_TABLES = ("embed_positions", "pos_encoding")  # of sinusoids, GPT-J's and CTRL's
+_LASTING_ROPES = {"default", "linear", "llama3", "yarn"}  # the others' frequencies depend on the window's length
+_MASK_AT_ONCE = 1 << 22
+_LOGITS_AT_ONCE = 1 << 25
+
+
+class CausalLM:
+    """A `PreTrainedModel` with its tokenizer, in the precision and on the device that it is on.
+
+    A trial on 12 tokens at construction decides two things. The heads are traced if they give back every layer's own
+    output, and the model its own logits; if not, `anatomy.untraced` says why, and `losses` works without visit and
+    edit. And losses are made in pieces from the hidden states and the output embedding if these give the model's own
+    logits to the bit; if not (scaled or capped logits), a window's whole logits exist at once.
+
+    The heads are those of the code that runs: the model's own sdpa call, or BLOOM's and MPT's own attention. Windows
+    are read from the masks. Nothing stays on the model between calls.
+
+    Raises InputError if the model isn't causal, or if neither `train_length` nor its configuration says how long the
+    windows were that it was trained on.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str,
+        train_length: int | None = None,
+    ):
+        require_transformers()
+        self.model, self.tokenizer, self.device = model.eval(), tokenizer, model.device
+        self._biased = biased_layers(model)
+        config = model.config.get_text_config()
+        positions = next((n for key in _LENGTH_KEYS if isinstance(n := getattr(config, key, None), int)), None)
+        length = positions if train_length is None else train_length
+        if length is None:
+            raise InputError(f"{name}: config.json doesn't say how long training windows were; give --train-length")
+        longest = None if positions is None or not _has_position_table(model, positions) else positions
+        inputs = _trial_inputs(model, min(_TRIAL_TOKENS, longest or _TRIAL_TOKENS)).to(self.device)
+        logits = self._logits(inputs)
+        _check_causal(name, logits)
+        self._weight = self._output_weight(inputs, logits)
+        heads, untraced = self._trial(inputs, logits)
+        self.anatomy = Anatomy(
+            name=name,
+            kind=model.config.model_type,
+            train_length=length,
+            layers=config.num_hidden_layers,
+            heads=heads[0].query.shape[1] if heads else getattr(config, "num_attention_heads", 0),
+            kv_heads=heads[0].key.shape[1] if heads else _kv_heads(config),
+            head_dim=heads[0].query.shape[3] if heads else _head_dim(config),
+            longest=longest,
+            untraced=untraced,
+        )
+
+    def encode(self, text: str) -> Tensor:
+        """Token ids without any that the tokenizer would add at the ends, (time) int64.
+
+        Raises InputError for a token that the embedding has no row for.
+        """
+        ids = torch.tensor(
+            self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"], dtype=torch.int64
+        )
+        rows = self.model.config.get_text_config().vocab_size
+        for token in ids[ids >= rows][:1].tolist():
+            has = f"the text has {self.tokenizer.convert_ids_to_tokens(token)!r} (token {token})"
+            raise InputError(f"{self.anatomy.name}: {has}, but the embedding has only {rows} rows")
+        return ids
+
+    @torch.inference_mode()
+    def losses(
+        self, inputs: Tensor, targets: Tensor, *, visit: Visit | None = None, edit: Edit | None = None
+    ) -> Tensor:
+        """-ln p(target) in nats, (window time) float32, for token ids (window time).
+
+        Raises InputError for windows longer than `anatomy.longest`, for visit or edit of an untraced model, and where
+        a mask turns out to be neither causal nor a sliding window.
+        """
+        anatomy, time = self.anatomy, inputs.shape[1]
+        if anatomy.longest is not None and time > anatomy.longest:
+            raise InputError(f"{anatomy.name} has positions for {anatomy.longest} tokens, not for {time}")
+        if anatomy.untraced is not None and not (visit is None and edit is None):
+            raise InputError(f"{anatomy.name}: {anatomy.untraced}")
+        inputs, targets = inputs.to(self.device), targets.to(self.device)
+        with self._traced(visit, None if edit is None else self._framed(edit)):
+            if self._weight is None:
+                return _logit_losses(self._logits(inputs), targets)
+            hidden = self._hidden(inputs)
+        # a bias of the output embedding is one more column of its weight
+        hidden = F.pad(hidden, (0, self._weight.shape[1] - hidden.shape[2]), value=1)
+        return token_losses(hidden, self._weight, targets, chunk=max(1, _LOGITS_AT_ONCE // len(self._weight)))
+
+    def steps(self, inputs: Tensor) -> list[Tensor | None]:
+        """Every layer's step, a rotation by -inv_freq, (window kv_head time dim dim) float64, expanded from one matrix.
+
+        None where nothing moves, and where the rotation couldn't be confirmed: a shift of all positions must rotate
+        queries and keys by it. So it is for planes of neighbouring dimensions (GPT-J), and for untraced models.
+        """
+        windows, time = inputs.shape
+        shape = (windows, self.anatomy.kv_heads, time, -1, -1)
+        return [None if matrix is None else matrix.expand(shape) for matrix in self._step_matrices]
+
+    def _framed(self, edit: Edit) -> Edit:
+        """The edit, shown heads that know what they were rotated by."""
+        frames = [None if step is None else _FixedSteps(step) for step in self._step_matrices]
+        return lambda layer, heads: edit(layer, replace(heads, frame=frames[layer]))
+
+    @functools.cached_property
+    def _step_matrices(self) -> list[Tensor | None]:
+        frequencies = _rotary_frequencies(self.model)
+        if self.anatomy.untraced is not None or not frequencies:
+            return [None] * self.anatomy.layers
+        inputs = _trial_inputs(self.model, _TRIAL_TOKENS).to(self.device)
+        positions = torch.arange(inputs.shape[1], device=self.device).expand_as(inputs)
+        here, _ = self._visited(inputs, position_ids=positions)
+        there, _ = self._visited(inputs, position_ids=positions + _SHIFT)
+        return [_step_matrix(a, b, frequencies) for (a, _), (b, _) in zip(here, there, strict=True)]
+
+    @torch.inference_mode()
+    def _logits(self, inputs: Tensor, **options: Tensor) -> Tensor:
+        with bias_for(self.model, inputs.shape[1]):
+            return self.model(input_ids=inputs, use_cache=False, **options).logits
+
+    def _hidden(self, inputs: Tensor) -> Tensor:
+        with bias_for(self.model, inputs.shape[1]):
+            return self.model.base_model(input_ids=inputs, use_cache=False).last_hidden_state
+
+    @torch.inference_mode()
+    def _output_weight(self, inputs: Tensor, logits: Tensor) -> Tensor | None:
+        """The output embedding with its bias as last column, if hidden states and it give the logits to the bit."""
+        output = self.model.get_output_embeddings()
+        if not isinstance(output, nn.Linear) or self.model.base_model is self.model:
+            return None
+        if not torch.equal(F.linear(self._hidden(inputs), output.weight, output.bias), logits):
+            return None
+        return output.weight if output.bias is None else torch.cat([output.weight, output.bias[:, None]], 1)
+
+    def _trial(self, inputs: Tensor, logits: Tensor) -> tuple[list[Heads], str | None]:
+        """Every layer's heads, and why they aren't what the model computes with, None if they are."""
+        kind, layers = self.model.config.model_type, self.model.config.get_text_config().num_hidden_layers
+        if self._biased is None and not self.model._can_set_attn_implementation():
+            return [], f"{kind} doesn't go through transformers' attention interface, so its heads can't be looked at"
+        try:
+            seen, traced_logits = self._visited(inputs)
+        except InputError as error:
+            return [], str(error)
+        heads = [heads for heads, _ in seen]
+        if len(seen) != layers:
+            return heads, f"{kind} has {layers} layers with {len(seen)} attention calls, so not each can be traced"
+        if len({(h.query.shape, h.key.shape) for h in heads}) > 1:
+            return heads, f"{kind} has layers with heads of different numbers or sizes, which isn't supported"
+        for layer, (h, output) in enumerate(seen):
+            if not _agree(attention(h, lambda rows: rows.scores), output):
+                return heads, f"{kind}'s attention in layer {layer} isn't a softmax of what its heads show"
+        if not _agree(traced_logits, logits):
+            return heads, f"{kind} has something in its attention beyond queries, keys, values and a mask"
+        return heads, None
+
+    def _visited(self, inputs: Tensor, **options: Tensor) -> tuple[list[tuple[Heads, Tensor]], Tensor]:
+        """Heads and own output of every layer, and the logits."""
+        seen: list[tuple[Heads, Tensor]] = []
+        with self._traced(lambda layer, heads, output: seen.append((heads, output)), None):
+            logits = self._logits(inputs, **options)
+        return seen, logits
+
+    @contextmanager
+    def _traced(self, visit: Visit | None, edit: Edit | None) -> Iterator[None]:
+        """The model with its attention tapped; without visit and edit untouched, also inside another's visit."""
+        tap = None if visit is None and edit is None else _Tap(self.model.config.model_type, visit, edit)
+        token = _active.set(tap)
+        try:
+            with _tapped(self.model, self._biased, tap):
+                yield
+        finally:
+            _active.reset(token)
+
+
+@dataclass(frozen=True, eq=False)
+class _FixedSteps:
+    """A_t = M^t for the same step M (dim dim) of every token, as positions count from 0."""
+
+    step: Tensor
+
+    def at(self, index: Tensor) -> Tensor:
+        return torch.stack([torch.linalg.matrix_power(self.step, t) for t in index.tolist()])[None, None]
+
+
+@dataclass(eq=False)
+class _Tap:
+    """What one forward shows and changes. Layers are counted as they come; `masks` are those read, with windows."""
+
+    kind: str
+    visit: Visit | None
+    edit: Edit | None
+    layers: int = 0
+    masks: dict[int, tuple[Tensor, int | None]] = field(default_factory=dict)
+    modules: set[nn.Module] = field(default_factory=set)
+
+    def see(self, heads: Heads, own: Tensor | None) -> Tensor | None:
+        """Shows a layer's heads and own output; returns the edit's output, if there is an edit."""
+        layer, self.layers = self.layers, self.layers + 1
+        if self.visit is not None and own is not None:
+            self.visit(layer, heads, own)
+        return None if self.edit is None else self.edit(layer, heads)
+
+    def window(self, mask: Tensor, time: int) -> int | None:
+        """`_mask_window`, once for every mask: layers share them, and kept ones keep their id."""
+        if id(mask) not in self.masks:
+            self.masks[id(mask)] = (mask, _mask_window(mask, time, self.kind))
+        return self.masks[id(mask)][1]
+
+
+_active: ContextVar[_Tap | None] = ContextVar("longroute_tap", default=None)
+
+
+@functools.cache
+def require_transformers() -> None:
+    """Makes the tap known to transformers, under a name that only a tapped model has, with the masks of sdpa."""
+    needed = "models of other libraries need transformers 5 or later: pip install 'longroute[transformers]'"
+    try:
+        from transformers import __version__
+        from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+        from transformers.modeling_utils import AttentionInterface
+    except ImportError as error:
+        raise InputError(needed) from error
+    if int(__version__.split(".")[0]) < 5:  # the report of what was loaded is another one
+        raise InputError(f"{needed} (not {__version__})")
+    AttentionInterface.register(_INTERFACE, _attention_forward)
+    AttentionMaskInterface.register(_INTERFACE, sdpa_mask)
+
+
+@contextmanager
+def _tapped(model: PreTrainedModel, biased: list[BiasedLayer] | None, tap: _Tap | None) -> Iterator[None]:
+    if tap is None:
+        yield
+    elif biased is not None:
+        # hooks of an outer call of the same model stay silent while an inner one is active
+        with hooked(biased, lambda heads, own: tap.see(heads, own) if _active.get() is tap else None):
+            yield
+    else:
+        before = str(model.config._attn_implementation)
+        model.set_attn_implementation(_INTERFACE)
+        try:
+            yield
+        finally:
+            model.set_attn_implementation(before)
+
+
+def _attention_forward(
+    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
+):
+    """transformers' sdpa attention with the same arguments, shown to the tap; or the tap's edit instead."""
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+    tap = _active.get()
+    if tap is None:
+        return sdpa_attention_forward(module, query, key, value, mask, **options)
+    if module in tap.modules:
+        raise InputError(f"{tap.kind} goes through one attention module twice, which isn't supported")
+    tap.modules.add(module)
+    heads = _heads(tap, module, query, key, value, mask, options)
+    output = None
+    if tap.visit is not None or tap.edit is None:
+        output, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
+    changed = tap.see(heads, None if output is None else output.transpose(1, 2))
+    if changed is not None:
+        output = changed.to(query.dtype).transpose(1, 2).contiguous()
+    return output, None
+
+
+def _heads(
+    tap: _Tap,
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    options: dict[str, Any],
+) -> Heads:
+    """What attention was called with, as Heads. Raises InputError, naming the architecture, for what they can't say."""
+    time = query.shape[2]
+    beyond = {
+        "softcap": "caps its scores",
+        "s_aux": "has attention sinks",
+        "position_bias": "adds a bias to its scores",
+    }
+    for option, what in beyond.items():
+        if options.get(option) is not None:
+            raise InputError(f"{tap.kind} {what} ({option}), which isn't supported")
+    if key.shape[2] != time or value.shape[2] != time:
+        raise InputError(f"{tap.kind} attends to other tokens than its own (a cache or cross-attention)")
+    causal = options.get("is_causal")
+    causal = getattr(module, "is_causal", True) if causal is None else causal
+    if mask is None and not causal:
+        raise InputError(f"{tap.kind} has attention that isn't causal")
+    scale = options.get("scaling")
+    scale = query.shape[3] ** -0.5 if scale is None else float(scale)
+    return Heads(query, key, value, scale, window=None if mask is None else tap.window(mask, time))
+
+
+def _mask_window(mask: Tensor, time: int, kind: str) -> int | None:
+    """The sliding window that a mask (batch|1 1 time time) is, None for all of the past. InputError for others."""
+    if mask.dtype != torch.bool or mask.shape[2:] != (time, time):
+        raise InputError(f"{kind} has attention masks that aren't true or false for each token, which isn't supported")
+    window = int(mask[0, 0, -1].sum())
+    key = torch.arange(time, device=mask.device)
+    for rows in key.split(max(1, _MASK_AT_ONCE // (time * mask.shape[0]))):
+        distance = rows[:, None] - key
+        if (mask[:, :, rows] != (distance >= 0) & (distance < window)).any():
+            raise InputError(f"{kind} has attention masks beyond causal and sliding ones, which isn't supported")
+    return window if window < time else None
+
+
+def _trial_inputs(model: PreTrainedModel, tokens: int) -> Tensor:
+    """Two windows of the same random tokens but for the last, (2 tokens)."""
+    vocabulary = model.config.get_text_config().vocab_size
+    inputs = torch.randint(vocabulary, (1, tokens), generator=torch.Generator().manual_seed(0)).repeat(2, 1)
+    inputs[1, -1] = (inputs[1, -1] + 1) % vocabulary
+    return inputs
+
+
+def _check_causal(name: str, logits: Tensor) -> None:
+    """Raises InputError if another last token changes what comes before it, or if logits aren't finite."""
+    if not torch.isfinite(logits).all():
+        raise InputError(f"{name}: its predictions aren't finite numbers in {logits.dtype}")
+    if not _agree(logits[0, :-1], logits[1, :-1]):
+        raise InputError(f"{name} isn't a causal language model: its predictions depend on later tokens")
+
+
+def _agree(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors differ by at most 1e-4 of the other's largest entry, or 3e-2 in half precision."""
+    one, other, half = one.double(), other.double(), other.dtype in (torch.float16, torch.bfloat16)
+    return bool((one - other).abs().max() <= (3e-2 if half else 1e-4) * other.abs().max())
+
+
+def _has_position_table(model: PreTrainedModel, positions: int) -> bool:
+    """Whether a learned or stored table has one row a position (OPT: and two more), so that it ends somewhere."""
+    tokens = model.get_input_embeddings()
+    tables = [m.weight for m in model.modules() if isinstance(m, nn.Embedding) and m is not tokens]
+    tables += [buffer for name, buffer in model.named_buffers() if name.endswith(_TABLES)]
+    return any(positions <= len(table) <= positions + 2 for table in tables)
+
+
+def _kv_heads(config: Any) -> int:
+    return getattr(config, "num_key_value_heads", None) or getattr(config, "num_attention_heads", 0)
+
+
+def _head_dim(config: Any) -> int:
+    return getattr(config, "head_dim", None) or config.hidden_size // getattr(config, "num_attention_heads", 1)
+
+
+def _rotary_frequencies(model: PreTrainedModel) -> list[Tensor]:
+    """Radians a token of the model's rotations, (plane) each, without those that depend on the window's length."""
+    frequencies = []
+    for module in model.modules():
+        kinds = getattr(module, "rope_type", "default")
+        lasting = set(kinds.values() if isinstance(kinds, dict) else [kinds]) <= _LASTING_ROPES
+        buffers = module.named_buffers(recurse=False)
+        frequencies += [b for name, b in buffers if lasting and name.endswith("inv_freq") and "original" not in name]
+    return frequencies
+
+
+def _step_matrix(here: Heads, there: Heads, frequencies: list[Tensor]) -> Tensor | None:
+    """The step, (dim dim) float64, under which all positions `_SHIFT` further on give these other queries and keys."""
+    dim = here.key.shape[3]
+    for frequency in frequencies:
+        angle = frequency.double()
+        if 2 * len(angle) > dim:
+            continue
+        turn = _embedded(rotation_matrix(_SHIFT * angle), dim)
+        pairs = [(here.query, there.query), (here.key, there.key)]
+        if all(_turned(before, after, turn) for before, after in pairs):
+            return _embedded(rotation_matrix(-angle), dim)
+    return None
+
+
+def _turned(before: Tensor, after: Tensor, turn: Tensor) -> bool:
+    """Whether `turn` takes the one to the other, up to 1 % of the largest entry (5 % in half precision)."""
+    error = (before.double() @ turn.T - after.double()).abs().max()
+    half = before.dtype in (torch.float16, torch.bfloat16)
+    return bool(error <= (0.05 if half else 0.01) * after.double().abs().max())
+
+
+def _embedded(matrix: Tensor, dim: int) -> Tensor:
+    """The matrix on the first dimensions and the identity on the others, (dim dim)."""
+    whole = torch.eye(dim, dtype=matrix.dtype, device=matrix.device)
+    whole[: len(matrix), : len(matrix)] = matrix
+    return whole
+
+
+def _logit_losses(logits: Tensor, targets: Tensor) -> Tensor:
+    """`token_losses` from logits that are there, (batch time vocabulary)."""
+    pieces = zip(logits.flatten(0, 1).split(4096), targets.flatten().split(4096), strict=True)
+    losses = [F.cross_entropy(x.float(), t, reduction="none", ignore_index=IGNORED) for x, t in pieces]
+    return torch.cat(losses).view_as(targets)
