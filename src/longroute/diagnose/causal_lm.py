@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,24 +13,21 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longroute.data.windows import IGNORED
-from longroute.diagnose.biased_attention import BiasedLayer, bias_for, biased_layers, hooked
+from longroute.diagnose.attention_tap import AttentionTap, active_tap, require_transformers, tapped
+from longroute.diagnose.biased_attention import bias_for, biased_layers
 from longroute.diagnose.edit import Edit, attention
 from longroute.diagnose.heads import Heads
+from longroute.diagnose.rotary_step import SHIFT, FixedSteps, rotary_frequencies, step_matrix
 from longroute.diagnose.traced import Anatomy, Visit
 from longroute.errors import InputError
 from longroute.model import token_losses
-from longroute.transport.rotation import rotation_matrix
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_INTERFACE = "longroute"
 _TRIAL_TOKENS = 12
-_SHIFT = 1000
 _LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length", "n_ctx")
 _TABLES = ("embed_positions", "pos_encoding")  # of sinusoids, GPT-J's and CTRL's
-_LASTING_ROPES = {"default", "linear", "llama3", "yarn"}  # the others' frequencies depend on the window's length
-_MASK_AT_ONCE = 1 << 22
 _LOGITS_AT_ONCE = 1 << 25
 
 
@@ -133,19 +129,19 @@ class CausalLM:
 
     def _framed(self, edit: Edit) -> Edit:
         """The edit, shown heads that know what they were rotated by."""
-        frames = [None if step is None else _FixedSteps(step) for step in self._step_matrices]
+        frames = [None if step is None else FixedSteps(step) for step in self._step_matrices]
         return lambda layer, heads: edit(layer, replace(heads, frame=frames[layer]))
 
     @functools.cached_property
     def _step_matrices(self) -> list[Tensor | None]:
-        frequencies = _rotary_frequencies(self.model)
+        frequencies = rotary_frequencies(self.model)
         if self.anatomy.untraced is not None or not frequencies:
             return [None] * self.anatomy.layers
         inputs = _trial_inputs(self.model, _TRIAL_TOKENS).to(self.device)
         positions = torch.arange(inputs.shape[1], device=self.device).expand_as(inputs)
         here, _ = self._visited(inputs, position_ids=positions)
-        there, _ = self._visited(inputs, position_ids=positions + _SHIFT)
-        return [_step_matrix(a, b, frequencies) for (a, _), (b, _) in zip(here, there, strict=True)]
+        there, _ = self._visited(inputs, position_ids=positions + SHIFT)
+        return [step_matrix(a, b, frequencies) for (a, _), (b, _) in zip(here, there, strict=True)]
 
     @torch.inference_mode()
     def _logits(self, inputs: Tensor, **options: Tensor) -> Tensor:
@@ -197,149 +193,13 @@ class CausalLM:
     @contextmanager
     def _traced(self, visit: Visit | None, edit: Edit | None) -> Iterator[None]:
         """The model with its attention tapped; without visit and edit untouched, also inside another's visit."""
-        tap = None if visit is None and edit is None else _Tap(self.model.config.model_type, visit, edit)
-        token = _active.set(tap)
+        tap = None if visit is None and edit is None else AttentionTap(self.model.config.model_type, visit, edit)
+        token = active_tap.set(tap)
         try:
-            with _tapped(self.model, self._biased, tap):
+            with tapped(self.model, self._biased, tap):
                 yield
         finally:
-            _active.reset(token)
-
-
-@dataclass(frozen=True, eq=False)
-class _FixedSteps:
-    """A_t = M^t for the same step M (dim dim) of every token, as positions count from 0."""
-
-    step: Tensor
-
-    def at(self, index: Tensor) -> Tensor:
-        return torch.stack([torch.linalg.matrix_power(self.step, t) for t in index.tolist()])[None, None]
-
-
-@dataclass(eq=False)
-class _Tap:
-    """What one forward shows and changes. Layers are counted as they come; `masks` are those read, with windows."""
-
-    kind: str
-    visit: Visit | None
-    edit: Edit | None
-    layers: int = 0
-    masks: dict[int, tuple[Tensor, int | None]] = field(default_factory=dict)
-    modules: set[nn.Module] = field(default_factory=set)
-
-    def see(self, heads: Heads, own: Tensor | None) -> Tensor | None:
-        """Shows a layer's heads and own output; returns the edit's output, if there is an edit."""
-        layer, self.layers = self.layers, self.layers + 1
-        if self.visit is not None and own is not None:
-            self.visit(layer, heads, own)
-        return None if self.edit is None else self.edit(layer, heads)
-
-    def window(self, mask: Tensor, time: int) -> int | None:
-        """`_mask_window`, once for every mask: layers share them, and kept ones keep their id."""
-        if id(mask) not in self.masks:
-            self.masks[id(mask)] = (mask, _mask_window(mask, time, self.kind))
-        return self.masks[id(mask)][1]
-
-
-_active: ContextVar[_Tap | None] = ContextVar("longroute_tap", default=None)
-
-
-@functools.cache
-def require_transformers() -> None:
-    """Makes the tap known to transformers, under a name that only a tapped model has, with the masks of sdpa."""
-    needed = "models of other libraries need transformers 5 or later: pip install 'longroute[transformers]'"
-    try:
-        from transformers import __version__
-        from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
-        from transformers.modeling_utils import AttentionInterface
-    except ImportError as error:
-        raise InputError(needed) from error
-    if int(__version__.split(".")[0]) < 5:  # the report of what was loaded is another one
-        raise InputError(f"{needed} (not {__version__})")
-    AttentionInterface.register(_INTERFACE, _attention_forward)
-    AttentionMaskInterface.register(_INTERFACE, sdpa_mask)
-
-
-@contextmanager
-def _tapped(model: PreTrainedModel, biased: list[BiasedLayer] | None, tap: _Tap | None) -> Iterator[None]:
-    if tap is None:
-        yield
-    elif biased is not None:
-        # hooks of an outer call of the same model stay silent while an inner one is active
-        with hooked(biased, lambda heads, own: tap.see(heads, own) if _active.get() is tap else None):
-            yield
-    else:
-        before = str(model.config._attn_implementation)
-        model.set_attn_implementation(_INTERFACE)
-        try:
-            yield
-        finally:
-            model.set_attn_implementation(before)
-
-
-def _attention_forward(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, **options: Any
-):
-    """transformers' sdpa attention with the same arguments, shown to the tap; or the tap's edit instead."""
-    from transformers.integrations.sdpa_attention import sdpa_attention_forward
-
-    tap = _active.get()
-    if tap is None:
-        return sdpa_attention_forward(module, query, key, value, mask, **options)
-    if module in tap.modules:
-        raise InputError(f"{tap.kind} goes through one attention module twice, which isn't supported")
-    tap.modules.add(module)
-    heads = _heads(tap, module, query, key, value, mask, options)
-    output = None
-    if tap.visit is not None or tap.edit is None:
-        output, _ = sdpa_attention_forward(module, query, key, value, mask, **options)
-    changed = tap.see(heads, None if output is None else output.transpose(1, 2))
-    if changed is not None:
-        output = changed.to(query.dtype).transpose(1, 2).contiguous()
-    return output, None
-
-
-def _heads(
-    tap: _Tap,
-    module: nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None,
-    options: dict[str, Any],
-) -> Heads:
-    """What attention was called with, as Heads. Raises InputError, naming the architecture, for what they can't say."""
-    time = query.shape[2]
-    beyond = {
-        "softcap": "caps its scores",
-        "s_aux": "has attention sinks",
-        "position_bias": "adds a bias to its scores",
-    }
-    for option, what in beyond.items():
-        if options.get(option) is not None:
-            raise InputError(f"{tap.kind} {what} ({option}), which isn't supported")
-    if key.shape[2] != time or value.shape[2] != time:
-        raise InputError(f"{tap.kind} attends to other tokens than its own (a cache or cross-attention)")
-    causal = options.get("is_causal")
-    causal = getattr(module, "is_causal", True) if causal is None else causal
-    if mask is None and not causal:
-        raise InputError(f"{tap.kind} has attention that isn't causal")
-    scale = options.get("scaling")
-    scale = query.shape[3] ** -0.5 if scale is None else float(scale)
-    return Heads(query, key, value, scale, window=None if mask is None else tap.window(mask, time))
-
-
-def _mask_window(mask: Tensor, time: int, kind: str) -> int | None:
-    """The sliding window that a mask (batch|1 1 time time) is, None for all of the past. InputError for others."""
-    if mask.dtype != torch.bool or mask.shape[2:] != (time, time):
-        raise InputError(f"{kind} has attention masks that aren't true or false for each token, which isn't supported")
-    window = int(mask[0, 0, -1].sum())
-    key = torch.arange(time, device=mask.device)
-    for rows in key.split(max(1, _MASK_AT_ONCE // (time * mask.shape[0]))):
-        distance = rows[:, None] - key
-        if (mask[:, :, rows] != (distance >= 0) & (distance < window)).any():
-            raise InputError(f"{kind} has attention masks beyond causal and sliding ones, which isn't supported")
-    return window if window < time else None
+            active_tap.reset(token)
 
 
 def _trial_inputs(model: PreTrainedModel, tokens: int) -> Tensor:
@@ -378,45 +238,6 @@ def _kv_heads(config: Any) -> int:
 
 def _head_dim(config: Any) -> int:
     return getattr(config, "head_dim", None) or config.hidden_size // getattr(config, "num_attention_heads", 1)
-
-
-def _rotary_frequencies(model: PreTrainedModel) -> list[Tensor]:
-    """Radians a token of the model's rotations, (plane) each, without those that depend on the window's length."""
-    frequencies = []
-    for module in model.modules():
-        kinds = getattr(module, "rope_type", "default")
-        lasting = set(kinds.values() if isinstance(kinds, dict) else [kinds]) <= _LASTING_ROPES
-        buffers = module.named_buffers(recurse=False)
-        frequencies += [b for name, b in buffers if lasting and name.endswith("inv_freq") and "original" not in name]
-    return frequencies
-
-
-def _step_matrix(here: Heads, there: Heads, frequencies: list[Tensor]) -> Tensor | None:
-    """The step, (dim dim) float64, under which all positions `_SHIFT` further on give these other queries and keys."""
-    dim = here.key.shape[3]
-    for frequency in frequencies:
-        angle = frequency.double()
-        if 2 * len(angle) > dim:
-            continue
-        turn = _embedded(rotation_matrix(_SHIFT * angle), dim)
-        pairs = [(here.query, there.query), (here.key, there.key)]
-        if all(_turned(before, after, turn) for before, after in pairs):
-            return _embedded(rotation_matrix(-angle), dim)
-    return None
-
-
-def _turned(before: Tensor, after: Tensor, turn: Tensor) -> bool:
-    """Whether `turn` takes the one to the other, up to 1 % of the largest entry (5 % in half precision)."""
-    error = (before.double() @ turn.T - after.double()).abs().max()
-    half = before.dtype in (torch.float16, torch.bfloat16)
-    return bool(error <= (0.05 if half else 0.01) * after.double().abs().max())
-
-
-def _embedded(matrix: Tensor, dim: int) -> Tensor:
-    """The matrix on the first dimensions and the identity on the others, (dim dim)."""
-    whole = torch.eye(dim, dtype=matrix.dtype, device=matrix.device)
-    whole[: len(matrix), : len(matrix)] = matrix
-    return whole
 
 
 def _logit_losses(logits: Tensor, targets: Tensor) -> Tensor:

@@ -18,7 +18,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import nn
 
-from longroute.diagnose.causal_lm import CausalLM, require_transformers
+from longroute.diagnose.attention_tap import require_transformers
+from longroute.diagnose.causal_lm import CausalLM
 from longroute.errors import InputError, nearest
 
 if TYPE_CHECKING:

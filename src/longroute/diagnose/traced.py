@@ -52,5 +52,8 @@ class TracedModel(Protocol):
         ...
 
     def steps(self, inputs: Tensor) -> list[Tensor | None]:
-        """Every layer's steps M_t as matrices, (window kv_head time dim dim) float64; None where nothing moves."""
+        """Every layer's steps M_t as matrices, (window kv_head time dim dim) float64.
+
+        None where nothing moves, or where what moves could not be confirmed.
+        """
         ...
