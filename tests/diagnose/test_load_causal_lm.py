@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, pre_tokenizers, processors, trainers
 from tokenizers import models as token_models
 
+from longroute.cli.main import main
 from longroute.diagnose import load_causal_lm as loading
 from longroute.diagnose.causal_lm import CausalLM
 from longroute.diagnose.load_causal_lm import load_causal_lm
@@ -315,3 +316,17 @@ def write_gguf(path: Path, saved: Path, gguf: Any) -> None:
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
+
+
+def test_the_whole_command_on_a_model_of_another_library(folder: Path, tmp_path: Path):
+    text = tmp_path / "text.txt"
+    text.write_text("The quick brown fox jumps over the lazy dog. " * 100, "utf-8")
+    out = tmp_path / "out"
+    command = ["diagnose", str(folder), "--text", str(text), "--train-length", "16", "--out", str(out)]
+    assert main([*command, "--lengths", "8", "16", "32", "64", "128", "--spans", "2"]) == 0
+    result = json.loads((out / "diagnosis.json").read_text("utf-8"))
+    assert result["model"]["kind"] == "llama"
+    assert result["heads"]["16"]["recomputed_within"] < 1e-5
+    assert result["prediction"]["ratio"].keys() >= {"16", "32", "64", "128"}
+    assert result["transports"][0]["mixing_window"][0][0] is None  # rotations by position never mix
+    assert (out / "diagnosis.html").exists()

@@ -23,6 +23,7 @@ _EVIDENCE = 16
 def diagnosis_result(
     diagnosis: Diagnosis, prediction: dict[str, Any], measured: dict[str, Any], at: int | None
 ) -> dict[str, Any]:
+    """Everything that was measured and predicted; causes and controls at the length `at`."""
     anatomy, text = diagnosis.model.anatomy, diagnosis.text
     names = list(dict.fromkeys(text.names))
     heads = {str(length): diagnosis.records["loss", length, None]["heads"] for length in diagnosis.lengths}
@@ -53,6 +54,7 @@ def diagnosis_result(
 
 
 def measured_breaking(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Where the measured losses pass 1.1 times the perplexity at the training length."""
     units = {length: diagnosis.units("loss", length) for length in diagnosis.lengths}
     return asdict(breaking_length({k: v for k, v in units.items() if v is not None}, diagnosis.train_length))
 
