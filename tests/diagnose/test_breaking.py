@@ -70,8 +70,9 @@ def test_causes_are_ranked_by_what_undoing_them_recovers():
 @given(st.integers(2, 40), st.integers(1, 6), st.integers(1, 60))
 def test_the_tail_scores_each_target_once_with_enough_context(half, more, tail):
     length = 2 * half
-    targets = length * more + tail + length
+    tail = min(tail, length)
+    targets = max(length, 2 * tail, length * more // 4)
     windows = tail_windows(targets, tail, length)
-    scored = [end for start, count in windows for end in range(start + length - count, start + length)]
+    scored = [target for _, first, last in windows for target in range(first, last)]
     assert scored == list(range(targets - tail, targets))
-    assert all(start >= 0 and count <= max(1, half) for start, count in windows)
+    assert all(0 <= start <= first < last <= start + length for start, first, last in windows)

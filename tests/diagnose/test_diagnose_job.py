@@ -94,6 +94,22 @@ def test_stopped_at_any_place_it_ends_the_same(place: Path, whole: Path, tmp_pat
     assert len(lines) == len(set(lines)) == len((whole / "records.jsonl").read_text().splitlines())
 
 
+def test_a_record_cut_short_by_a_kill_is_made_again(place: Path, whole: Path, tmp_path: Path):
+    shutil.copytree(whole, tmp_path / "out")
+    file = tmp_path / "out" / "records.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(lines[:3]) + lines[3][:40])
+    for _ in range(2):
+        assert main(command(place, tmp_path / "out")) == 0
+    assert (tmp_path / "out" / "diagnosis.json").read_bytes() == (whole / "diagnosis.json").read_bytes()
+
+
+@pytest.mark.parametrize("lengths", [["80", "100"], ["24", "33", "47"], ["7", "65"]])
+def test_odd_lengths(place: Path, tmp_path: Path, lengths: list[str]):
+    text = ["--text", str(place / "heldout.txt"), "--spans", "1"]
+    assert main(["diagnose", str(place / "run"), *text, "--out", str(tmp_path / "out"), "--lengths", *lengths]) == 0
+
+
 def records(folder: Path) -> list[dict]:
     file = folder / "records.jsonl"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
@@ -103,6 +119,12 @@ def test_a_folder_belongs_to_one_diagnosis(place: Path, whole: Path, capsys: pyt
     before = (whole / "diagnosis.json").read_bytes()
     assert main([*command(place, whole)[:-2], "--out", str(whole), "--spans", "2"]) == 2
     assert "spans" in capsys.readouterr().err
+    shutil.copytree(place / "run", place / "other")
+    (weights,) = (place / "other" / "checkpoints").rglob("model.safetensors")
+    save_file({name: 1.01 * tensor for name, tensor in load_file(weights).items()}, weights)
+    other = [str(place / "other") if part == str(place / "run") else part for part in command(place, whole)]
+    assert main(other) == 2
+    assert "weights" in capsys.readouterr().err
     assert main(["diagnose", str(place / "run"), "--out", str(place / "run")]) == 2
     assert (whole / "diagnosis.json").read_bytes() == before
 
@@ -111,6 +133,8 @@ def test_a_folder_belongs_to_one_diagnosis(place: Path, whole: Path, capsys: pyt
     ("more", "says"),
     [
         (["--lengths", "100000"], "shorter than asked"),
+        (["--lengths", "4", "8"], "below"),
+        (["--train-length", "1"], "at least 2"),
         (["--lengths", "1"], "at least 2"),
         (["--lengths", "32", "32"], "differ"),
         (["--spans", "0"], "at least 1"),

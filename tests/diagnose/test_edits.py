@@ -17,7 +17,10 @@ from longroute.diagnose.edit import (
     attention,
 )
 from longroute.diagnose.heads import SINKS, Heads, row_blocks
-from longroute.diagnose.prediction import LongerContext, copies_for, stand_ins
+from longroute.diagnose.prediction import LongerContext, copies_for, longer_losses, stand_ins
+from longroute.diagnose.spec import Text
+from longroute.diagnose.tail import tail_losses
+from longroute.diagnose.traced import Anatomy
 from longroute.model import Decoder, ModelSpec
 from longroute.train import TrainSpec
 from longroute.transport.frame import RotationFrame
@@ -164,9 +167,35 @@ def expected_in_window_frame(
     return short.pull(long.push(whole)[:, :, rows])
 
 
-def test_stand_ins_are_others_and_those_of_the_same_document_first():
-    chosen = stand_ins(["a", "a", "b", "a"], 2)
-    assert chosen.T.tolist() == [[1, 3], [3, 0], [3, 0], [0, 1]]
-    assert stand_ins(["a"], 3).tolist() == [[0]]
+def test_only_past_windows_stand_in():
+    assert stand_ins(3, 2, 3).T.tolist() == [[1, 2, 1], [0, 2, 0], [0, 1, 0], [0, 1, 2], [0, 1, 2]]
+    assert stand_ins(1, 1, 1).T.tolist() == [[0], [0]]
     assert copies_for(2.0, 256, 64) == 1
-    assert copies_for(128.0, 256, 64) == 8
+    assert copies_for(128.0, 256, 64) == 4
+
+
+class Copying:
+    """A model that knows the next token wherever the last one has been seen before, and else knows nothing.
+
+    Its attention finds the same token by a one-hot match, and its value is the token that followed.
+    """
+
+    anatomy = Anatomy("copying", "planted", 16, 1, 1, 1, 512)
+    vocabulary = 512
+
+    def losses(self, inputs, targets, *, visit=None, edit=None):
+        one_hot = torch.nn.functional.one_hot(inputs, self.vocabulary).double()
+        before = torch.nn.functional.pad(one_hot, (0, 0, 1, 0))[:, :-1]
+        found = Heads(40.0 * one_hot[:, None], before[:, None], one_hot[:, None], 1.0)
+        output = attention(found, lambda rows: rows.scores) if edit is None else edit(0, found)
+        logits = (10.0 * output[:, 0]).log_softmax(-1)
+        return -logits.gather(-1, targets[..., None])[..., 0]
+
+
+def test_a_prediction_never_sees_what_it_predicts():
+    """On text in which no token comes twice, nothing can be copied: a longer context must not look better."""
+    model, text = Copying(), Text(torch.arange(257)[None] + torch.arange(2)[:, None], ("a", "b"))
+    looking = {"tail": 96, "window_tokens": 16_384}
+    short = tail_losses(model, text, 64, **looking)  # type: ignore[arg-type]  # all that is asked of it
+    longer = longer_losses(model, text, 4.0, window=64, near=16, **looking)  # type: ignore[arg-type]
+    assert longer.mean() > short.mean() - 0.1

@@ -1,6 +1,5 @@
 """`longroute diagnose`: where a checkpoint breaks, and why."""
 
-import dataclasses
 import json
 from contextlib import closing
 from dataclasses import dataclass
@@ -11,14 +10,11 @@ from rich.console import Console
 from tyro.conf import Positional
 
 from longroute.cli.progress import stage_progress
-from longroute.configuration import to_json
-from longroute.data.corpus import corpus_hash, embedded_books, read_documents, short_names
+from longroute.data.corpus import embedded_books, read_documents, short_names
 from longroute.diagnose import DiagnoseSpec, choose_text, diagnose, load_traced, open_diagnosis, resolve_lengths
 from longroute.errors import InputError
-from longroute.files import claim, locked, refuse_other
+from longroute.files import locked
 from longroute.report.diagnosis import terminal_lines, write_diagnosis_page
-
-CONFIG = "diagnosis-config.json"
 
 
 @dataclass(frozen=True)
@@ -49,21 +45,16 @@ class Diagnose:
 
     def run(self, console: Console) -> int:
         spec = DiagnoseSpec(self.lengths, self.spans)
+        if self.train_length is not None and self.train_length < 2:
+            raise InputError(f"--train-length must be at least 2, not {self.train_length}")
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
         documents = short_names(given)
         model = load_traced(self.checkpoint, device=device, tokenizer=self.tokenizer, train_length=self.train_length)
         lengths = resolve_lengths(spec, model.anatomy)
         text = choose_text(model, documents, lengths[-1], spec.spans)
-        asked = {
-            "model": dataclasses.asdict(model.anatomy),
-            "diagnose": to_json(dataclasses.replace(spec, lengths=lengths)),
-            "text": corpus_hash(documents),
-        }
         out = self._out()
         with locked(out):
-            refuse_other(out / CONFIG, asked)
-            claim(out / CONFIG, asked)
             with stage_progress(console) as show, closing(diagnose(open_diagnosis(model, text, spec, out), out)) as job:
                 for progress in job:
                     show(progress.stage, progress.done)

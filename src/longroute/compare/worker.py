@@ -142,7 +142,7 @@ def _predict(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pro
 def _explain(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
     """The full diagnosis, where it is asked for, in the run's folder `diagnosis`."""
     out = run.folder / "diagnosis"
-    if not run.explain or (out / "diagnosis.html").exists():
+    if not run.explain:
         return
     model = load_decoder(run.folder, device)
     spec = DiagnoseSpec(run.evaluate.lengths(run.spec.train.length))

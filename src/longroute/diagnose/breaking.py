@@ -10,13 +10,16 @@ BREAKS = 1.10
 """A model breaks where its tail ratio passes this."""
 LEVEL = 0.95
 RESAMPLES = 1000
+FEWEST = 4
+"""Fewer units of text than this give no interval."""
 
 
 @dataclass(frozen=True)
 class Breaking:
     """A breaking length in tokens, None where the ratio stays below 1.1 as far as was looked, and its interval.
 
-    `low` and `high` hold 95 % of bootstrap resamples; None there means beyond `searched`, the longest length looked at.
+    `low` and `high` hold 95 % of bootstrap resamples; None there means beyond `searched`, the longest length
+    looked at, or that there were fewer than FEWEST units of text to draw from.
     """
 
     length: float | None
@@ -35,6 +38,8 @@ def breaking_length(units: Mapping[int, Sequence[float]], train_length: int) -> 
     losses = np.array([units[length] for length in lengths], dtype=np.float64)
     curves = losses - losses[lengths.index(train_length)]
     (length,) = _crossings(np.array(lengths), curves.mean(1, keepdims=True))
+    if curves.shape[1] < FEWEST:
+        return Breaking(_finite(length), None, None, lengths[-1])
     drawn = np.random.default_rng(0).integers(curves.shape[1], size=(RESAMPLES, curves.shape[1]))
     resampled = _crossings(np.array(lengths), curves[:, drawn].mean(2))
     tails = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]

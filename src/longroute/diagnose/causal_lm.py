@@ -18,7 +18,7 @@ from longroute.diagnose.biased_attention import bias_for, biased_layers
 from longroute.diagnose.edit import Edit, attention
 from longroute.diagnose.heads import Heads
 from longroute.diagnose.rotary_step import SHIFT, FixedSteps, rotary_frequencies, step_matrix
-from longroute.diagnose.traced import Anatomy, Visit
+from longroute.diagnose.traced import Anatomy, Visit, weights_digest
 from longroute.errors import InputError
 from longroute.model import token_losses
 
@@ -76,6 +76,7 @@ class CausalLM:
             heads=heads[0].query.shape[1] if heads else getattr(config, "num_attention_heads", 0),
             kv_heads=heads[0].key.shape[1] if heads else _kv_heads(config),
             head_dim=heads[0].query.shape[3] if heads else _head_dim(config),
+            weights=weights_digest(model),
             longest=longest,
             untraced=untraced,
         )

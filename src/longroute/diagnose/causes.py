@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from longroute.diagnose.breaking import LEVEL, RESAMPLES
+from longroute.diagnose.breaking import FEWEST, LEVEL, RESAMPLES
 from longroute.diagnose.edit import Edit, Exact, FarShift, LogCount, Temperature, WindowWithSinks, WithoutFarMean
 
 CAUSES = {
     "dilution": "the far tokens grow in number and take attention from the near ones",
     "untrained positions": "far tokens score higher than any did within the training length",
     "coherent far values": "what far tokens have in common adds up and drowns the near signal",
-    "precision": "the model's own number format loses what exact arithmetic keeps",
+    "precision": "rounding in attention's scores, softmax and sums",
     "contraction": "transports shrink what they carry",
 }
 """Suspected causes, in words."""
@@ -85,11 +85,16 @@ def rank_causes(
     return sorted(causes, key=lambda cause: -np.inf if cause.recovered is None else cause.recovered, reverse=True)
 
 
-def _share(trained: Sequence[float], broken: Sequence[float], undone: Sequence[float]) -> tuple[float, float, float]:
+def _share(
+    trained: Sequence[float], broken: Sequence[float], undone: Sequence[float]
+) -> tuple[float, float, float] | None:
+    """The recovered share and its interval; None where it isn't plain that anything was lost."""
     table = np.array([trained, broken, undone])
     drawn = np.random.default_rng(0).integers(table.shape[1], size=(RESAMPLES, table.shape[1]))
     means = np.concatenate([table.mean(1, keepdims=True), table[:, drawn].mean(2)], 1)
     lost = means[1] - means[0]
-    shares = (means[1] - means[2]) / np.where(np.abs(lost) > 1e-9, lost, 1e-9)
+    if table.shape[1] < FEWEST or np.quantile(lost, (1 - LEVEL) / 2) <= 0:
+        return None
+    shares = (means[1] - means[2]) / np.maximum(lost, 1e-9)
     low, high = np.quantile(shares[1:], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(shares[0]), float(low), float(high)

@@ -13,20 +13,21 @@ from longroute.attention import Route, encoding_name
 from longroute.data.tokenizer import encode, load_tokenizer
 from longroute.diagnose.edit import Edit
 from longroute.diagnose.heads import Heads
-from longroute.diagnose.traced import Anatomy, Visit
+from longroute.diagnose.traced import Anatomy, Visit, weights_digest
 from longroute.errors import InputError
 from longroute.evaluate import load_run
 from longroute.evaluate.run import model_scorer
 from longroute.model import Decoder
 from longroute.model.decoder import Attention
 from longroute.train import RunFolder, TrainSpec
+from longroute.train.loop import autocast
 
 
 class TracedDecoder:
     """A trained Decoder, in the precision that it was trained in."""
 
     def __init__(self, model: Decoder, train: TrainSpec, tokenizer: Tokenizer, device: torch.device):
-        self.model, self.tokenizer, self.device = model, tokenizer, device
+        self.model, self.tokenizer, self.device, self._train = model, tokenizer, device, train
         self._score = model_scorer(model, train, device)
         spec = model.spec
         self.anatomy = Anatomy(
@@ -37,6 +38,7 @@ class TracedDecoder:
             heads=spec.heads,
             kv_heads=spec.kv_heads,
             head_dim=spec.head_dim,
+            weights=weights_digest(model),
         )
 
     def encode(self, text: str) -> Tensor:
@@ -53,7 +55,7 @@ class TracedDecoder:
         modules = [attention.position.steps for attention in self._attentions()]
         handles = [module.register_forward_hook(lambda _, __, steps: caught.append(steps)) for module in modules]
         try:
-            with torch.inference_mode():
+            with torch.inference_mode(), autocast(self._train, self.device):
                 self.model.hidden_states(inputs.to(self.device))
         finally:
             for handle in handles:

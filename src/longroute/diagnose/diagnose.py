@@ -1,7 +1,6 @@
 """The order of a diagnosis: measure short, predict, write the prediction down, and only then measure long."""
 
 import json
-import math
 from collections.abc import Generator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 
 from longroute.diagnose.breaking import breaking_length
 from longroute.diagnose.causes import edits
-from longroute.diagnose.job import Diagnosis, mean_loss
+from longroute.diagnose.job import Diagnosis
 from longroute.diagnose.result import diagnosis_result, edge_excess, evidence_length, measured_breaking
 from longroute.diagnose.spec import REACH
 from longroute.diagnose.tail import tail_windows
@@ -36,8 +35,9 @@ def predict_breaking(diagnosis: Diagnosis) -> Generator[str, None, dict[str, Any
         diagnosis.measure_loss(length)
     base, window = diagnosis.train_length, diagnosis.window
     if window is None:
-        why = (
-            diagnosis.model.anatomy.untraced or f"no length from {2 * base:,} to {REACH * base:,} tokens was asked for"
+        why = diagnosis.model.anatomy.untraced or (
+            f"it needs a length from {2 * base:,} to {REACH * base:,} tokens, and as much text before the last "
+            f"{diagnosis.tail:,} tokens"
         )
         return {"from_lengths": list(diagnosis.short), "unpredicted": why, "breaking": None, "ratio": {}}
     units = {length: diagnosis.units("loss", length) for length in diagnosis.short if length >= base}
@@ -52,7 +52,7 @@ def predict_breaking(diagnosis: Diagnosis) -> Generator[str, None, dict[str, Any
         "from_lengths": list(diagnosis.short),
         "unpredicted": None,
         "breaking": asdict(breaking_length(found, base)),
-        "ratio": {str(length): math.exp(mean_loss(found[length]) - mean_loss(found[base])) for length in found},
+        "ratio": {str(n): diagnosis.ratio("loss" if n <= window else "virtual", n) for n in found},
     }
 
 
@@ -72,7 +72,7 @@ def diagnose(diagnosis: Diagnosis, folder: Path) -> Generator[Progress, None, di
             prediction = end.value
             break
         yield work.at(stage, work.prediction)
-    write_atomically(folder / "prediction.json", json.dumps(prediction, indent=1, allow_nan=False) + "\n")
+    _write_down(folder / "prediction.json", prediction)
     for length in diagnosis.lengths:
         yield work.at(f"loss and heads at {length:,} tokens", work.loss(length))
         diagnosis.measure_loss(length)
@@ -87,6 +87,13 @@ def diagnose(diagnosis: Diagnosis, folder: Path) -> Generator[Progress, None, di
     write_atomically(folder / "diagnosis.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
     yield Progress("done", 1.0)
     return result
+
+
+def _write_down(file: Path, prediction: dict[str, Any]) -> None:
+    """Write a prediction once: going on later finds the same, and its date says when it was made."""
+    text = json.dumps(prediction, indent=1, allow_nan=False) + "\n"
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        write_atomically(file, text)
 
 
 class _Work:

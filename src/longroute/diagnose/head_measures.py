@@ -9,6 +9,7 @@ MEASURES = {
     "far_mass": "share of attention on far tokens",
     "sink_mass": f"share of attention on the first {SINKS} tokens where they are further off than D",
     "near_partition": "ln Σ_near e^s, nats",
+    "sink_partition": "ln Σ_sinks e^s, nats",
     "far_free_energy": "ln mean_far e^s, nats",
     "edge_free_energy": "ln mean e^s over distances from D / 2 to D, the last that training reached, nats",
     "far_mean": "mean far score, nats",
@@ -24,12 +25,6 @@ MEASURES = {
 }
 """Every measure of a head, with its meaning and unit. Far: further off than D, and no sink."""
 
-BINNED = {
-    "mass": "share of attention by distance, sinks apart",
-    "relative": "mean e^s over a token at that distance, against the row's near partition",
-}
-"""Measures by logarithmic bin of distance."""
-
 ROWS = 64
 """Rows sampled from the last half of a window."""
 
@@ -40,7 +35,9 @@ def bin_edges(longest: int) -> list[int]:
 
 
 def measure_heads(heads: Heads, *, near: int, rows: int = ROWS) -> dict[str, Tensor]:
-    """MEASURES as (window head) and BINNED as (window head bin), float64, means over rows of each window's last half.
+    """MEASURES, (window head), and `mass`, the share of attention by `bin_edges` of distance, (window head bin).
+
+    float64, means over rows of each window's last half; sinks don't count in `mass`.
 
     Rows without a far token don't count for what is of far tokens; where none has one that is NaN. Memory
     O(rows · time).
@@ -50,25 +47,27 @@ def measure_heads(heads: Heads, *, near: int, rows: int = ROWS) -> dict[str, Ten
     blocks = [_measure_rows(heads, block, near) for block in row_blocks(heads, index)]
     by_row = {name: torch.cat([block[name] for block in blocks], 2) for name in blocks[0]}
     means = {name: by_row[name].nanmean(2) for name in (*MEASURES, "mass") if name != "logit_bound"}
-    relative = by_row["relative"].sum(2) / _pairs(index, time).sum(0).clamp(min=1)
-    return means | {"logit_bound": by_row["logit_bound"].amax(2), "relative": relative}
+    return means | {"logit_bound": by_row["logit_bound"].amax(2)}
 
 
 def _measure_rows(heads: Heads, rows: Rows, near: int) -> dict[str, Tensor]:
-    """Every measure of each row, (window head row), float64; binned ones (window head row bin), `relative` a sum."""
-    scores, seen, far = rows.scores.double(), rows.scores.isfinite(), rows.far(near)
-    is_near = (rows.distance <= near) & (rows.distance >= 0)
-    edge = is_near & (2 * rows.distance > near)
+    """Every measure of each row, (window head row), float64; `mass` (window head row bin)."""
+    scores = rows.scores.double()
+    seen = rows.scores[0, 0].isfinite()  # the same keys for every head
+    far = rows.far(near) & seen
+    is_near = (rows.distance <= near) & seen
+    edge, sink = is_near & (2 * rows.distance > near), seen & ~is_near & ~far
     weights = scores.softmax(-1)
     count = far.sum(-1).double()
     some = torch.where(count > 0, 1.0, torch.nan)
     partition = _masked(scores, is_near).logsumexp(-1)
-    mean, variance = _moments(scores, far & seen)
+    mean, variance = _moments(scores, far)
     far_weights = weights * far
     return {
         "far_mass": far_weights.sum(-1) * some,
-        "sink_mass": (weights * ((rows.distance > near) & ~far)).sum(-1) * some,
+        "sink_mass": (weights * sink).sum(-1) * some,
         "near_partition": partition,
+        "sink_partition": _masked(scores, sink).logsumexp(-1) + 0 * some,
         "far_free_energy": _masked(scores, far).logsumexp(-1) - count.log() + 0 * some,
         "edge_free_energy": _masked(scores, edge).logsumexp(-1) - edge.sum(-1).double().log() + 0 * some,
         "far_mean": mean * some,
@@ -79,8 +78,7 @@ def _measure_rows(heads: Heads, rows: Rows, near: int) -> dict[str, Tensor]:
         "logit_spread": _moments(scores, seen)[1].sqrt(),
         "entropy": torch.special.entr(weights).sum(-1),
         **{name: value * some for name, value in _far_norms(far_weights, heads.value).items()},
-        "mass": _by_bin(weights * ~((rows.distance > near) & ~far), rows, heads.time),
-        "relative": _by_bin((scores - partition[..., None]).exp(), rows, heads.time),
+        "mass": _by_bin(weights * ~sink, rows, heads.time),
     }
 
 
@@ -116,10 +114,3 @@ def _by_bin(x: Tensor, rows: Rows, time: int) -> Tensor:
     upto = torch.nn.functional.pad(x.cumsum(-1), (1, 0))  # upto[k]: the sum over the first k keys
     ends = (rows.index[:, None] + 1 - edges).clamp(min=0).expand(*x.shape[:2], -1, -1)
     return -upto.gather(-1, ends).diff(dim=-1)
-
-
-def _pairs(index: Tensor, time: int) -> Tensor:
-    """How many keys a row has in each bin, (row bin)."""
-    edges = torch.tensor([*bin_edges(time), time], device=index.device, dtype=torch.float64)
-    seen = (index[:, None] + 1).double()
-    return (seen.clamp(max=edges[1:]) - edges[:-1]).clamp(min=0)

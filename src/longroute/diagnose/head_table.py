@@ -25,24 +25,17 @@ class HeadTable:
     def visit(self, layer: int, heads: Heads, output: Tensor) -> None:
         if layer == len(self.layers):
             self.layers.append([])
-            self.biased.append(heads.charge is not None)
-        if layer == 0 or not self.layers[layer]:
-            self._check(heads, output)
+            self.biased.append(heads.charge is not None or heads.window is not None)
+        if heads.time <= _LONGEST_CHECKED:
+            error = (attention(heads, lambda rows: rows.scores) - output).abs().amax().item()
+            self.error = max(self.error or 0.0, error)
         self.layers[layer].append(measure_heads(heads, near=self.near))
-
-    def _check(self, heads: Heads, output: Tensor) -> None:
-        """How far the recomputed output is from the model's own, on the first tokens."""
-        time = min(heads.time, _LONGEST_CHECKED)
-        if heads.time > time:
-            return
-        error = (attention(heads, lambda rows: rows.scores) - output).abs().amax().item()
-        self.error = max(self.error or 0.0, error)
 
     def summary(self) -> dict[str, Any] | None:
         """{measure: {mean, error}} by (layer head), with bins last; `error` is the standard error over windows.
 
         `recomputed_within` is how far the recomputed output was from the model's own, None where it wasn't checked;
-        `biased` says of each layer whether its scores have a distance bias.
+        `biased` says of each layer whether its scores have a distance bias or a window.
         """
         if not self.layers:
             return None

@@ -82,7 +82,7 @@ def score_rows(heads: Heads, index: Tensor) -> Rows:
         )
     distance = index[:, None] - torch.arange(keys, device=index.device)
     unseen = distance < 0 if heads.window is None else (distance < 0) | (distance >= heads.window)
-    return Rows(index, scores.masked_fill(unseen, -math.inf), distance)
+    return Rows(index, scores.masked_fill_(unseen, -math.inf), distance)
 
 
 def content_scores(heads: Heads, index: Tensor, key: Tensor) -> Tensor:

@@ -1,25 +1,31 @@
 """One diagnosis in progress: every measurement is a record, and none is made twice."""
 
+import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from longroute.configuration import to_json
 from longroute.diagnose.edit import Edit
 from longroute.diagnose.head_table import HeadTable
-from longroute.diagnose.heads import Heads
 from longroute.diagnose.nested import listed
-from longroute.diagnose.prediction import LongerContext, copies_for, stand_ins
+from longroute.diagnose.prediction import longer_losses, past_windows
 from longroute.diagnose.spec import REACH, DiagnoseSpec, Text, resolve_lengths, tail_of
 from longroute.diagnose.tail import tail_losses, tail_windows, unit_means
 from longroute.diagnose.traced import TracedModel
 from longroute.diagnose.transports import transport_decay
+from longroute.files import claim
 from longroute.theory import mixing_window
 from longroute.train.records import RecordFile
 
+SCHEMA = 1
+"""Raised when records come to mean something else."""
+CONFIG = "diagnosis-config.json"
+"""The file that says whose a folder is."""
 EPSILON = 0.05
 """Mixing windows are given to within this."""
 _NEVER = 1 - 1e-9
@@ -54,9 +60,21 @@ class Diagnosis:
 
     @property
     def window(self) -> int | None:
-        """The windows that a prediction is made from; None if no short length is twice the training length."""
-        longest = max(self.short)
-        return longest if longest >= 2 * self.train_length and self.traced else None
+        """The windows that a prediction is made from: the longest short length with as much text before the tail.
+
+        None if none is twice the training length.
+        """
+        return max((length for length in self.short if self._predicts(length)), default=None)
+
+    def _predicts(self, length: int) -> bool:
+        long_enough = length >= 2 * self.train_length and self.traced
+        return long_enough and past_windows(self.text, length, self.tail) > 0
+
+    def identity(self) -> dict[str, Any]:
+        """What its records depend on: weights, tokens, lengths, and how records are made."""
+        tokens = hashlib.sha256(self.text.tokens.numpy().tobytes()).hexdigest()
+        settings = to_json(replace(self.spec, lengths=self.lengths))
+        return {"schema": SCHEMA, "model": asdict(self.model.anatomy), "diagnose": settings, "tokens": tokens}
 
     def units(self, kind: str, length: int, edit: str | None = None) -> list[float] | None:
         """Mean losses of the units of text of a record, in nats; None if it isn't there."""
@@ -88,20 +106,15 @@ class Diagnosis:
         assert self.window is not None  # asked before
         if ("virtual", length, None) in self.records:
             return
-        targets = self.text.tokens.shape[1] - 1
-        per_stretch = len(tail_windows(targets, self.tail, self.window))
-        groups = [name for name in self.text.names for _ in range(per_stretch)]
-        at_once = max(1, self.spec.window_tokens // self.window)
-        factor = length / self.window
-        copies = copies_for(factor, self.window, self.train_length)
-        edit = _Batched(
-            [
-                LongerContext(self.train_length, factor, stand_ins(groups[at : at + at_once], copies))
-                for at in range(0, len(groups), at_once)
-            ],
-            self.model.anatomy.layers,
+        losses = longer_losses(
+            self.model,
+            self.text,
+            length / self.window,
+            window=self.window,
+            near=self.train_length,
+            tail=self.tail,
+            window_tokens=self.spec.window_tokens,
         )
-        losses = self._losses(self.window, edit=edit)
         self._add({"record": "virtual", "length": length, "units": unit_means(losses).tolist()})
 
     def measure_edit(self, name: str, edit: Edit, length: int) -> None:
@@ -134,10 +147,14 @@ class Diagnosis:
         self.records[_key(record)] = record
 
 
-def open_diagnosis(model: TracedModel, text: Text, spec: DiagnoseSpec, folder: Path | None = None) -> Diagnosis:
-    """A diagnosis with nothing measured, or what an earlier one left in the folder's records."""
-    file = None if folder is None else RecordFile(folder / "records.jsonl")
-    return Diagnosis(model, text, spec, resolve_lengths(spec, model.anatomy), file)
+def open_diagnosis(model: TracedModel, text: Text, spec: DiagnoseSpec, folder: Path) -> Diagnosis:
+    """A diagnosis with what an earlier one left in its folder, which is made its own.
+
+    Raises InputError if the folder is something else's, or a diagnosis's of other weights, text or lengths.
+    """
+    lengths = resolve_lengths(spec, model.anatomy)
+    claim(folder / CONFIG, Diagnosis(model, text, spec, lengths).identity())
+    return Diagnosis(model, text, spec, lengths, RecordFile(folder / "records.jsonl"))
 
 
 def decay_facts(steps: Tensor) -> dict[str, Any]:
@@ -157,18 +174,6 @@ def decay_facts(steps: Tensor) -> dict[str, Any]:
         "norm": listed(decay.norm),
         "cosine": listed(decay.cosine),
     }
-
-
-class _Batched:
-    """A list of edits, one a batch of windows, taken in turn as the layers come round."""
-
-    def __init__(self, each: list[LongerContext], layers: int):
-        self.each, self.layers, self.calls = each, layers, 0
-
-    def __call__(self, layer: int, heads: Heads) -> Tensor:
-        edit = self.each[self.calls // self.layers % len(self.each)]
-        self.calls += 1
-        return edit(layer, heads)
 
 
 def _key(record: dict[str, Any]) -> tuple[str, int, str | None]:

@@ -1,7 +1,7 @@
 """The breaking length predicted from short windows: a longer context put together from windows that were read alone.
 
-In a context of L tokens, row i of a window of W ≪ L would see i (L / W - 1) tokens more, all far. Other windows of the
-same text stand in for them. A key of window w that was read alone reaches row i by way of
+In a context of L tokens, row i of a window of W ≪ L would see i (L / W - 1) tokens more, all far. The windows
+right before it in the text stand in for them, each read alone. A key of such a window reaches row i by way of
 
     A_i · X · A'_end A'_j⁻¹,    bias m (c_i + x + c'_end - c'_j):
 
@@ -11,7 +11,6 @@ model's own, layer by layer, and the loss is *measured*. Nothing longer than W i
 the hidden states of tokens deep in a long context would be.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -20,8 +19,11 @@ from torch import Tensor
 
 from longroute.diagnose.edit import attention
 from longroute.diagnose.heads import Heads, bias, content_scores, row_blocks, weighted_values
+from longroute.diagnose.spec import Text
+from longroute.diagnose.tail import keep_scored, tail_windows
+from longroute.diagnose.traced import TracedModel
 
-MOST_COPIES = 8
+MOST_COPIES = 4
 """Windows that stand in for far tokens, at most."""
 
 
@@ -124,20 +126,49 @@ class _Stretch:
         return (x.to(self.transport.dtype) @ (self.transport @ self.whole[copy]).mT).to(x.dtype)
 
 
-def stand_ins(groups: Sequence[str], wanted: int) -> Tensor:
-    """(copy window): for each window of a batch up to `wanted` others, those of its own group (document) first.
+def stand_ins(past: int, scored: int, copies: int) -> Tensor:
+    """(copy window) for a batch of `past` windows, nearest first, and the `scored` ones that all of them precede.
 
-    A window alone in its batch stands in for itself.
+    Past windows stand in for the scored ones, and for each other; a single one for itself. Nothing that is scored, or
+    comes after, ever stands in.
     """
-    size = len(groups)
-    chosen = []
-    for window in range(size):
-        others = [(window + k) % size for k in range(1, size)] or [window]
-        others.sort(key=lambda other: groups[other] != groups[window])
-        chosen.append(others[:wanted])
-    return torch.tensor(chosen).T
+    chosen = [[other for other in range(past) if other != window] or [0] for window in range(past)]
+    chosen += [list(range(past))] * scored
+    return torch.tensor([[others[copy % len(others)] for others in chosen] for copy in range(copies)])
+
+
+def longer_losses(
+    model: TracedModel, text: Text, factor: float, *, window: int, near: int, tail: int, window_tokens: int
+) -> Tensor:
+    """Loss of every tail target, (span tail) float64, through windows that feel `factor` times as long as they are.
+
+    The windows right before a stretch's tail, which don't overlap it or each other, are read beside its scored ones
+    and stand in for far tokens; `past_windows` says whether there are any.
+    """
+    targets = text.tokens.shape[1] - 1
+    tails = tail_windows(targets, tail, window)
+    copies = min(
+        copies_for(factor, window, near), past_windows(text, window, tail), max(1, window_tokens // window - 1)
+    )
+    past = [tails[0][0] - window * (copy + 1) for copy in range(copies)]
+    losses = torch.empty(len(text.tokens), tail, dtype=torch.float64)
+    at_once = max(1, window_tokens // window - copies)
+    for span, tokens in enumerate(text.tokens):
+        for group in (tails[at : at + at_once] for at in range(0, len(tails), at_once)):
+            starts = [*past, *(start for start, _, _ in group)]
+            inputs = torch.stack([tokens[start : start + window] for start in starts])
+            wanted = torch.stack([tokens[start + 1 : start + window + 1] for start in starts])
+            edit = LongerContext(near, factor, stand_ins(copies, len(group), copies))
+            got = model.losses(inputs, wanted, edit=edit).double().cpu()[copies:]
+            keep_scored(losses[span], got, group, targets - tail)
+    return losses
+
+
+def past_windows(text: Text, window: int, tail: int) -> int:
+    """How many windows fit between the start of a stretch and the first window of its tail."""
+    return tail_windows(text.tokens.shape[1] - 1, tail, window)[0][0] // window
 
 
 def copies_for(factor: float, time: int, near: int) -> int:
-    """How many windows stand in for the rest of a context `factor` times as long: as many as fill it, up to 8."""
+    """How many windows stand in for the rest of a context `factor` times as long: as many as fill it, up to 4."""
     return min(MOST_COPIES, max(1, round(time * (factor - 1) / (time - near))))

@@ -10,12 +10,11 @@ from torch import Tensor
 from longroute.diagnose.breaking import BREAKS, breaking_length
 from longroute.diagnose.causes import CONTROLS, edits, rank_causes
 from longroute.diagnose.head_measures import MEASURES, bin_edges
-from longroute.diagnose.job import EPSILON, Diagnosis, mean_loss
+from longroute.diagnose.job import EPSILON, SCHEMA, Diagnosis, mean_loss
 from longroute.diagnose.nested import listed, mean_or_none, tensor
 from longroute.theory import typical_far_mass
 from longroute.train.folder import versions
 
-SCHEMA = 1
 _EVIDENCE = 16
 """A model that doesn't break shows its controls at this many times its training length."""
 
@@ -140,24 +139,24 @@ def _controls(diagnosis: Diagnosis, at: int | None) -> list[dict[str, Any]]:
 def _far_mass_law(diagnosis: Diagnosis) -> dict[str, Any] | None:
     """Each head's far mass as its near partition and far free energy at the short length say, beside the measured.
 
-        ρ(F) = 1 / (1 + Z e^{-f} / F)
+        ρ(F) = 1 / (1 + (Z + S) e^{-f} / F),    S the sinks' own partition
 
     Outside the law's range are heads with ln F ≤ σ² / 2 (a few maxima carry their far sum, and f still grows with F),
-    and heads with a distance bias, whose f falls with F.
+    and heads with a distance bias or a window, whose f falls with F.
     """
     window = diagnosis.window
     if window is None or window == diagnosis.lengths[-1]:
         return None
     short = diagnosis.records["loss", window, None]["heads"]
-    far, near, energy = (tensor(short[name]["mean"]) for name in ("far_count", "near_partition", "far_free_energy"))
-    variance, biased = tensor(short["far_variance"]["mean"]), torch.tensor(short["biased"])
+    names = ("far_count", "near_partition", "sink_partition", "far_free_energy", "far_variance")
+    far, near, sinks, energy, variance = (tensor(short[name]["mean"]) for name in names)
+    others = torch.stack([near, sinks.nan_to_num(-math.inf)]).logsumexp(0)
+    known = others.isfinite() & energy.isfinite() & (far > 0)
+    in_range = known & (far.log() > variance / 2) & ~torch.tensor(short["biased"])[:, None]
     predicted = {}
     for length in (n for n in diagnosis.lengths if n > window):
         count = far + 0.75 * (length - window)  # rows are sampled from the last half, which sees 3 / 4 on average
-        law = typical_far_mass(count.numpy(), near.exp().numpy(), energy.numpy())
-        predicted[str(length)] = listed(torch.as_tensor(law))
-    return {
-        "from_length": window,
-        "in_range": ((far.log() > variance / 2) & ~biased[:, None]).tolist(),
-        "far_mass": predicted,
-    }
+        odds = energy.where(known, 0) - others.where(known, 0)
+        law = torch.as_tensor(typical_far_mass(count.where(known, 1).numpy(), 1.0, odds.numpy()))
+        predicted[str(length)] = listed(law.where(known, math.nan))
+    return {"from_length": window, "in_range": in_range.tolist(), "far_mass": predicted}

@@ -31,8 +31,10 @@ class DiagnoseSpec:
     def __post_init__(self):
         if any(length < 2 for length in self.lengths) or len(set(self.lengths)) < len(self.lengths):
             raise InputError(f"--lengths must differ from each other and be at least 2: {self.lengths}")
-        if self.spans < 1 or self.window_tokens < 1:
-            raise InputError(f"--spans and window_tokens must be at least 1: {self}")
+        if self.spans < 1:
+            raise InputError(f"--spans must be at least 1, not {self.spans}")
+        if self.window_tokens < 1:
+            raise InputError(f"window_tokens must be at least 1, not {self.window_tokens}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,13 +46,23 @@ class Text:
 
 
 def resolve_lengths(spec: DiagnoseSpec, anatomy: Anatomy) -> tuple[int, ...]:
-    """The lengths in order, the training length among them. Raises InputError if the model can't read one."""
+    """The lengths in order, with 1, 2 and 4 times the training length as far as they reach.
+
+    Raises InputError if the model can't read one, or if all are below the training length.
+    """
     train = anatomy.train_length
     usual = max(_USUAL_LONGEST, 2 * train)
     doubled = [train << k for k in range(64) if train << k <= usual]
     if anatomy.longest is not None:
         doubled = [length for length in doubled if length <= anatomy.longest]
-    lengths = tuple(sorted({*(spec.lengths or doubled), train}))
+    asked = spec.lengths or tuple(doubled) or (train,)
+    if max(asked) < train:
+        raise InputError(
+            f"--lengths: the longest, {max(asked):,}, is below {train:,}, the training length of {anatomy.name}; "
+            "ask for a longer one, or give --train-length"
+        )
+    short = {multiple * train for multiple in (1, 2, REACH) if multiple * train <= max(asked)}
+    lengths = tuple(sorted({*asked, *short}))
     if anatomy.longest is not None and lengths[-1] > anatomy.longest:
         raise InputError(
             f"--lengths: {anatomy.name} ({anatomy.kind}) can't read more than {anatomy.longest:,} tokens, its learned "
@@ -80,7 +92,7 @@ def choose_stretches(documents: Mapping[str, Tensor], longest: int, spans: int) 
         name, tokens = max(documents.items(), key=lambda pair: len(pair[1]))
         raise InputError(
             f"the text is shorter than asked: a length of {longest:,} needs {size:,} tokens in one document; "
-            f"the longest, {name!r}, has {len(tokens):,}. Give a longer text, or a smaller --lengths"
+            f"the longest, {name!r}, has {len(tokens):,}. Give a longer text, smaller --lengths, or --train-length"
         )
     rooms = [min(spans, len(tokens) // size) for _, tokens in long_enough]
     counts = _shared_out(rooms, spans)

@@ -17,15 +17,21 @@ _VISITED_TOKENS = 16_384
 _VISITED_WINDOWS = 3
 
 
-def tail_windows(targets: int, tail: int, length: int) -> list[tuple[int, int]]:
-    """(start, scored) of the windows that score the last `tail` of `targets` once each, with `length` inputs each.
+def tail_windows(targets: int, tail: int, length: int) -> list[tuple[int, int, int]]:
+    """(start, first, last) of the windows of `length` inputs that score the last `tail` of `targets`, once each.
 
-    Windows end every s = min(length // 2, tail) targets and score their last s, so that a scored token sees
-    length - s + 1 to length tokens; the first scores what is left.
+    Windows end every s = min(length // 2, tail) targets and score first … last - 1, their last s, so that a scored
+    token sees length - s + 1 to length tokens; the first scores what is left, and begins no earlier than the text.
     """
     stride = max(1, min(length // 2, tail))
-    ends = range(targets, targets - tail, -stride)
-    return [(end - length, min(stride, end - (targets - tail))) for end in reversed(ends)]
+    ends = reversed(range(targets, targets - tail, -stride))
+    return [(max(0, end - length), max(end - stride, targets - tail), end) for end in ends]
+
+
+def keep_scored(losses: Tensor, rows: Tensor, windows: list[tuple[int, int, int]], before: int) -> None:
+    """Put each window's losses (window time) at its scored targets in `losses` (target), which begins at `before`."""
+    for (start, first, last), row in zip(windows, rows, strict=True):
+        losses[first - before : last - before] = row[first - start : last - start]
 
 
 def tail_losses(
@@ -45,17 +51,16 @@ def tail_losses(
     """
     targets = text.tokens.shape[1] - 1
     windows = [(span, *window) for span in range(len(text.tokens)) for window in tail_windows(targets, tail, length)]
-    last = [window for window in windows if window[1] + length == targets]
-    seen = set(last[: max(_VISITED_WINDOWS, _VISITED_TOKENS // length)]) if visit is not None else set()
+    final = [window for window in windows if window[3] == targets]
+    seen = set(final[: max(_VISITED_WINDOWS, _VISITED_TOKENS // length)]) if visit is not None else set()
     losses = torch.empty(len(text.tokens), tail, dtype=torch.float64)
     for chosen, shown in ((seen, visit), (set(windows) - seen, None)):
         for group in _batches(sorted(chosen), max(1, window_tokens // length)):
-            inputs = torch.stack([text.tokens[span, start : start + length] for span, start, _ in group])
-            wanted = torch.stack([text.tokens[span, start + 1 : start + length + 1] for span, start, _ in group])
+            inputs = torch.stack([text.tokens[span, start : start + length] for span, start, _, _ in group])
+            wanted = torch.stack([text.tokens[span, start + 1 : start + length + 1] for span, start, _, _ in group])
             got = model.losses(inputs, wanted, visit=shown, edit=edit).double().cpu()
-            for (span, start, scored), row in zip(group, got, strict=True):
-                end = start + length - (targets - tail)
-                losses[span, end - scored : end] = row[-scored:]
+            for (span, start, first, end), row in zip(group, got, strict=True):
+                keep_scored(losses[span], row[None], [(start, first, end)], targets - tail)
     if not losses.isfinite().all():
         raise InputError(
             f"{model.anatomy.name}: the loss at length {length:,} isn't finite; its weights or text are broken"
@@ -64,10 +69,9 @@ def tail_losses(
 
 
 def unit_means(losses: Tensor) -> Tensor:
-    """Mean losses of the units that a bootstrap draws, (unit): each stretch's tail in up to UNITS equal parts."""
-    parts = max(k for k in range(1, UNITS + 1) if losses.shape[1] % k == 0)
-    return losses.unflatten(1, (parts, -1)).mean(2).flatten()
+    """Mean losses of the units that a bootstrap draws, (unit): each stretch's tail in UNITS nearly equal parts."""
+    return torch.stack([part.mean(1) for part in losses.tensor_split(min(UNITS, losses.shape[1]), dim=1)], 1).flatten()
 
 
-def _batches(windows: list[tuple[int, int, int]], size: int) -> Iterator[list[tuple[int, int, int]]]:
+def _batches(windows: list[tuple[int, int, int, int]], size: int) -> Iterator[list[tuple[int, int, int, int]]]:
     return (windows[at : at + size] for at in range(0, len(windows), size))

@@ -1,10 +1,12 @@
 """A causal language model whose attention can be looked at, and changed, while it runs."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from longroute.diagnose.edit import Edit
 from longroute.diagnose.heads import Heads
@@ -17,8 +19,8 @@ Visit = Callable[[int, Heads, Tensor], None]
 class Anatomy:
     """What is known of a model before anything is measured.
 
-    `longest` is the most tokens that it can read at all, None for no bound; `untraced` says why its heads can't be
-    looked at, None if they can.
+    `weights` is their `weights_digest`. `longest` is the most tokens that it can read at all, None for no bound;
+    `untraced` says why its heads can't be looked at, None if they can.
     """
 
     name: str
@@ -28,8 +30,18 @@ class Anatomy:
     heads: int
     kv_heads: int
     head_dim: int
+    weights: str = ""
     longest: int | None = None
     untraced: str | None = None
+
+
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 of every parameter's name and bytes."""
+    digest = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        digest.update(name.encode())
+        digest.update(weight.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 class TracedModel(Protocol):

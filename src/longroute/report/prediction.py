@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from longroute.diagnose.spec import REACH
 from longroute.report.estimate import finite
 
 FACTOR = 2.0
@@ -31,6 +32,13 @@ class RunBreak:
     predicted: Break
 
     @property
+    def read(self) -> bool:
+        """Whether the break lies within the short windows that were read, so that nothing had to be predicted."""
+        return any(
+            x is not None and x <= REACH * self.train_length for x in (self.measured.length, self.predicted.length)
+        )
+
+    @property
     def right(self) -> bool:
         """Both within FACTOR of each other, or neither within what was measured."""
         measured, predicted = self.measured.length, self.predicted.length
@@ -51,18 +59,21 @@ def read_breaks(summary: Mapping[str, Any]) -> list[RunBreak]:
 
 
 def prediction_sentence(breaks: list[RunBreak]) -> str:
-    """How many predictions were right, the runs that broke and those that didn't counted apart."""
-    broke = [one for one in breaks if one.measured.length is not None]
-    whole = [one for one in breaks if one.measured.length is None]
+    """How many predictions were right; runs that broke, that didn't, and where nothing had to be predicted, apart."""
+    read = sum(one.read for one in breaks)
+    broke = [one for one in breaks if one.measured.length is not None and not one.read]
+    whole = [one for one in breaks if one.measured.length is None and not one.read]
     parts = []
     if broke:
         right = sum(one.right for one in broke)
         parts.append(
-            f"Of {len(broke)} that broke within what was measured, {right} were predicted within a factor of 2"
+            f"of {len(broke)} that broke past {REACH} × their training length, {right} were predicted within 2 ×"
         )
     if whole:
         right = sum(one.right for one in whole)
         parts.append(f"of {len(whole)} that didn't break, {right} were predicted not to")
+    if read:
+        parts.append(f"{read} broke within {REACH} × already, where there was nothing to predict")
     text = "; ".join(parts)
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 

@@ -1,8 +1,9 @@
 """What was measured, one JSON object a line."""
 
 import json
+import os
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from longroute.errors import InputError
 from longroute.files import write_atomically
@@ -26,9 +27,19 @@ class RecordFile:
         write_atomically(self.path, _lines(records))
 
     def add(self, *records: dict[str, Any]) -> None:
-        """Append records, in one write."""
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(_lines(records))
+        """Append records, in one write, after the last whole one: what a kill cut short goes."""
+        with self.path.open("ab+") as file:
+            if not _ends_whole(file):
+                file.truncate(self.path.read_bytes().rfind(b"\n") + 1)
+            file.write(_lines(records).encode("utf-8"))
+
+
+def _ends_whole(file: BinaryIO) -> bool:
+    """Whether a file is empty or ends where a line does."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _lines(records: list[dict[str, Any]] | tuple[dict[str, Any], ...]) -> str:
