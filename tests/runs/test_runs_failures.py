@@ -81,7 +81,7 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
     whole = [(item.stage, item.done, item.total) for item in carry_out(run, device)]
     assert whole == [
         *(("train", n, 20) for n in (4, 8, 12, 16, 20)),
-        ("predict", 0, 1),
+        ("predict", 1, 1),
         *(("evaluate", n, 4) for n in range(1, 5)),
         ("done", 0, 0),
     ]

@@ -129,7 +129,6 @@ def _predict(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pro
     """The prediction is recorded before anything long is measured."""
     if any(record["record"] == "prediction" for record in folder.records.read()):
         return
-    yield Progress(run.name, "predict", 0, 1)
     spans = choose_spans(_heldout(run), run.evaluate, run.spec.train.length)
     lengths = run.evaluate.lengths(run.spec.train.length)
     try:
@@ -137,6 +136,7 @@ def _predict(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pro
     except InputError as error:  # a loss that isn't finite; the evaluation will say where
         record = {"record": "prediction", "breaking": None, "unpredicted": str(error)}
     folder.records.add(record)
+    yield Progress(run.name, "predict", 1, 1)
 
 
 def _explain(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
