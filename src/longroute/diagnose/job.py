@@ -31,7 +31,7 @@ EPSILON = 0.05
 _NEVER = 1 - 1e-9
 """A rate from which on a block never mixes: rounding alone gives that much."""
 _STEPS_OF = 512
-_EDITED_PAIRS = 1 << 26  # of a model of 16 heads in all: an edited window of 8,192 tokens takes seconds
+_EDITED_PAIRS = 1 << 23  # of a model of 16 heads in all: an edited window of 8,192 tokens takes seconds
 
 
 @dataclass
