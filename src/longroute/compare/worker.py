@@ -97,9 +97,8 @@ def _work(run: Run, device: torch.device, connection: Connection, stop: Event) -
 def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]:
     """Train a run, predict where it breaks, and evaluate it; yields its progress.
 
-    It may be closed after any of it with the state on disk.
-
-    A loss that stops being finite is recorded as the run's failure, which a later call finds and does not repeat.
+    It may be closed after any of it with the state on disk. A loss that stops being finite is recorded as the run's
+    failure, which a later call finds and does not repeat.
     """
     folder = RunFolder(run.folder)
     with folder.open(run.spec, run.tokenizer, patience=_PATIENCE_SECONDS):

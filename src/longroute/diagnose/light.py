@@ -13,13 +13,13 @@ from longroute.diagnose.spec import DiagnoseSpec, Text
 from longroute.diagnose.traced import TracedModel
 from longroute.evaluate.spans import Span
 
-_STRETCHES = 3
+_STRETCHES = 2
 
 
 def light_diagnosis(model: TracedModel, spans: Sequence[Span], lengths: Sequence[int]) -> dict[str, Any]:
     """The record "prediction": where the model will break, from windows of at most 4 training lengths.
 
-    Measured on one span a book, three at most. Beside it the mean far mass of all heads at each short length.
+    Measured on one span a book, two at most. Beside it the mean far mass of all heads at each short length.
     """
     chosen = [span for span in spans if span.index == 0][:_STRETCHES]
     tokens = torch.stack([torch.from_numpy(span.tokens.astype("int64")) for span in chosen])
