@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import planted_reports as planted
 import pytest
+from html_page import Page, assert_self_contained
 
 from longroute.report import write_report
 
@@ -20,22 +20,6 @@ HOSTILE = [
 ]
 
 
-class Page(HTMLParser):
-    """Collects the elements of a page, with their attributes, and its text."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 def written(folder: Path, *rows: dict[str, Any], trained: bool = True) -> str:
     records = planted.training_records(*rows, steps=20) if trained else []
     return write_report(planted.summary(*rows), records, folder).read_text(encoding="utf-8")
@@ -45,21 +29,6 @@ def files(folder: Path) -> Iterator[tuple[str, bytes]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             yield str(path.relative_to(folder)), path.read_bytes()
-
-
-def assert_self_contained(html: str) -> Page:
-    """Raises unless nothing in the page fetches anything or runs."""
-    page = Page(html)
-    for tag, attributes in page.elements:
-        assert tag not in {"script", "link", "img", "iframe", "object", "embed", "base"}, tag
-        for name, value in attributes.items():
-            assert not name.startswith("on"), (tag, name)
-            if name in {"src", "href", "xlink:href"}:
-                assert (value or "").startswith("#"), (tag, value)
-    styles = " ".join(re.findall(r"<style.*?</style>", html, flags=re.DOTALL))
-    assert "@import" not in html
-    assert all(reference.startswith("#") for reference in re.findall(r"url\(([^)]*)\)", styles))
-    return page
 
 
 def test_the_trial_is_self_contained_with_unique_ids(trial_report: Path) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from longroute.files import write_atomically
 from longroute.report.comparison import Comparison, read_comparison
 from longroute.report.facts import flattened, measured_facts, provenance_facts, version_facts
@@ -24,8 +22,9 @@ from longroute.report.tables import (
     seeds_text,
     table,
 )
+from longroute.report.template import render, write_figures
 from longroute.report.verdict import BREAKS, HOLDS, judge
-from longroute.report.wording import count_text, length_text, multiple_text, perplexity_text, printable
+from longroute.report.wording import count_text, length_text, multiple_text, perplexity_text
 
 
 def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], folder: Path) -> Path:
@@ -36,12 +35,7 @@ def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], fol
     """
     comparison, log = read_comparison(summary), read_records(records)
     figures = draw_figures(comparison, log.curves, read_breaks(summary))
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name in NAMES:
-        if name in figures:
-            write_atomically(folder / "figures" / f"{name}.svg", figures[name])
-        else:
-            (folder / "figures" / f"{name}.svg").unlink(missing_ok=True)
+    write_figures(folder, figures, NAMES)
     write_atomically(folder / "table.md", markdown_table(comparison))
     write_atomically(folder / "table.csv", csv_table(comparison))
     page = folder / "report.html"
@@ -50,17 +44,9 @@ def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], fol
 
 
 def render_page(summary: Mapping[str, Any], comparison: Comparison, log: RunLog, figures: Mapping[str, str]) -> str:
-    """The page as HTML. Every text is escaped by the template; the figures alone are markup."""
-    environment = Environment(
-        loader=PackageLoader("longroute.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["printable"] = printable
-    template = environment.get_template("page.html.j2")
-    return template.render(
+    """The page as HTML."""
+    return render(
+        "page.html.j2",
         comparison=comparison,
         verdict=judge(comparison),
         tiles=_tiles(comparison),

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from longroute.diagnose.job import EPSILON
 from longroute.files import write_atomically
 from longroute.report.diagnosis.facts import (
@@ -23,7 +21,8 @@ from longroute.report.diagnosis.verdict import LEAST_SHARE, verdict
 from longroute.report.diagnosis.words import percent
 from longroute.report.figures.canvas import inline
 from longroute.report.figures.ink import colors
-from longroute.report.wording import length_text, printable
+from longroute.report.template import render, write_figures
+from longroute.report.wording import length_text
 
 
 def write_diagnosis_page(result: Mapping[str, Any], folder: Path) -> Path:
@@ -34,29 +33,17 @@ def write_diagnosis_page(result: Mapping[str, Any], folder: Path) -> Path:
     """
     findings = Findings(result)
     figures = draw_figures(findings)
-    (folder / "figures").mkdir(parents=True, exist_ok=True)
-    for name in NAMES:
-        if name in figures:
-            write_atomically(folder / "figures" / f"{name}.svg", figures[name])
-        else:
-            (folder / "figures" / f"{name}.svg").unlink(missing_ok=True)
+    write_figures(folder, figures, NAMES)
     page = folder / "diagnosis.html"
     write_atomically(page, render_diagnosis_page(findings, figures))
     return page
 
 
 def render_diagnosis_page(findings: Findings, figures: Mapping[str, str]) -> str:
-    """The page as HTML. Every text is escaped by the template; the figures alone are markup."""
-    environment = Environment(
-        loader=PackageLoader("longroute.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["printable"] = _shown
+    """The page as HTML."""
     traced = findings.traced_lengths
-    return environment.get_template("diagnosis/diagnosis.html.j2").render(
+    return render(
+        "diagnosis/diagnosis.html.j2",
         colors=colors(),
         name=str(findings.model["name"]),
         facts_line=model_line(findings),
@@ -82,11 +69,6 @@ def render_diagnosis_page(findings: Findings, figures: Mapping[str, str]) -> str
         rows=length_rows(findings),
         measured=measured_facts(findings),
     )
-
-
-def _shown(text: str) -> str:
-    """A text without control characters, whose `84 %` stays on one line."""
-    return printable(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _out_of_range(findings: Findings) -> str:

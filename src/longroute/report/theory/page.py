@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from longroute.files import write_atomically
 from longroute.report.figures.canvas import inline
 from longroute.report.figures.ink import colors
+from longroute.report.template import render
 from longroute.report.theory.captions import Caption, Section, captions, sections
 from longroute.report.theory.figure import (
     exact_name,
@@ -20,7 +19,7 @@ from longroute.report.theory.figure import (
     statement_svg,
     superscript,
 )
-from longroute.report.wording import ABSENT, printable
+from longroute.report.wording import ABSENT
 from longroute.theory import Statement
 
 COLUMNS = 5
@@ -48,18 +47,11 @@ def write_theory_page(statements: Sequence[Statement], folder: Path, *, seed: in
 
 
 def render_theory_page(statements: Sequence[Statement], *, seed: int) -> str:
-    """The page as HTML. Every text is escaped by the template; the figures alone are markup."""
-    environment = Environment(
-        loader=PackageLoader("longroute.report", "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.filters["printable"] = printable
+    """The page as HTML."""
     entries = [_entry(statement) for statement in statements]
     formulas = [one for one in statements if not is_on_text(one)]
-    return environment.get_template("theory/theory.html.j2").render(
+    return render(
+        "theory/theory.html.j2",
         parts=_parts(entries),
         colors=colors(),
         held=sum(one.holds for one in formulas),
