@@ -4,20 +4,20 @@ The unions `Transport` and `Control` are the registry: a spec that joins one of 
 """
 
 import dataclasses
-import itertools
 import typing
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 import pytest
 import torch
 from torch import Tensor
 
 from longroute.attention import Encoding, PositionEncoding, Route, encoding_name
-from longroute.control import Control
+from longroute.control import Control, ForgetGate
 from longroute.data.packing import Packing
 from longroute.model import ModelSpec
-from longroute.transport import LayerShape, RotationFrame, Transport
+from longroute.transport import Householder, LayerShape, NoTransport, PaTH, RoPE, RotationFrame, Transport
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5}
 """Largest error allowed by the dtype computed in, as a share of the largest expected number (at least 1).
@@ -32,6 +32,7 @@ LAWS = {
     "orthogonal": ("transport",),
     "exact": ("transport",),
     "summable": ("control",),
+    "bounded": ("control",),
 }
 """Every law that a spec may declare, and which parts of an encoding must declare it for the encoding to be under it."""
 
@@ -41,24 +42,42 @@ HEAD_DIM = 4
 
 
 def variants(kind: type) -> list:
-    """A spec for every choice that its Literal fields offer, other fields at their defaults."""
+    """The spec's defaults, and one for every other choice that a Literal field offers."""
     hints = typing.get_type_hints(kind)
-    choices = {
-        field.name: typing.get_args(hints[field.name])
+    default = kind()
+    return [
+        dataclasses.replace(default, **{field.name: choice})
         for field in dataclasses.fields(kind)
         if typing.get_origin(hints[field.name]) is typing.Literal
-    }
-    return [kind(**dict(zip(choices, values, strict=True))) for values in itertools.product(*choices.values())]
+        for choice in typing.get_args(hints[field.name])
+        if choice != field.default
+    ] + [default]
+
+
+PARTNERS: list[Transport] = [NoTransport(), RoPE(), Householder(), PaTH()]
+
+
+def both(transport: Transport | type[Transport]) -> tuple[bool, ...]:
+    """What `values` may be for a transport."""
+    return (False, True) if "qkv" in transport.moves else (False,)
 
 
 TRANSPORTS: list[Transport] = [spec for kind in typing.get_args(Transport) for spec in variants(kind)]
 CONTROLS: list[Control] = [spec for kind in typing.get_args(Control) for spec in variants(kind)]
-ENCODINGS = [
-    Encoding(transport, values, control)
-    for transport in TRANSPORTS
-    for values in ((False, True) if transport.moves else (False,))
-    for control in CONTROLS
-]
+ENCODINGS = list(
+    dict.fromkeys(
+        [
+            *(Encoding(transport, values) for transport in TRANSPORTS for values in both(transport)),
+            *(Encoding(transport, False, control) for transport in PARTNERS for control in CONTROLS),
+            *(Encoding(kind(), values, ForgetGate()) for kind in typing.get_args(Transport) for values in both(kind)),
+            *(
+                Encoding(transport, False, control, free=1)
+                for transport, control in zip(cycle(PARTNERS), CONTROLS[1:], strict=False)
+            ),
+        ]
+    )
+)
+"""Every transport alone and with a forget gate, every control alone and with partners, some heads free."""
 
 
 def is_under(encoding: Encoding, law: str) -> bool:

@@ -137,8 +137,8 @@ def test_a5_gates_at_their_extremes_stay_finite(gates: str, dtype: torch.dtype) 
     hidden = sample.hidden.clone()
     hidden[..., 0] = sign[gates] * 1e4
     with torch.no_grad():
-        position.get_parameter("charge.weight").copy_(torch.eye(1, WIDTH))
-        position.get_parameter("charge.bias").zero_()
+        position.get_parameter("control.weight").copy_(torch.eye(1, WIDTH))
+        position.get_parameter("control.bias").zero_()
     leaves = [sample.query, sample.key, sample.value, hidden, *position.parameters()]
     for x in leaves:
         x.requires_grad_()

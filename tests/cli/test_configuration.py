@@ -15,6 +15,7 @@ from longroute.attention import Encoding, encoding_name, parse_encoding
 from longroute.attention.names import CONTROLS, TRANSPORTS
 from longroute.compare import PRESETS, ComparisonSpec, TextSpec
 from longroute.configuration import from_json, read_json, to_json
+from longroute.control import NoControl
 from longroute.errors import InputError
 from longroute.evaluate import EvaluateSpec
 from longroute.model import ModelSpec
@@ -28,10 +29,14 @@ FLOATS = st.floats(1e-12, 1e12)
 def field_values(spec: type, name: str, annotation: Any) -> st.SearchStrategy[Any]:
     """Values of a field by its type; the few that a spec restricts further are drawn from what it allows."""
     restricted = {"warmup": st.floats(0, 0.999), "beta2": st.floats(0, 0.999), "theta": st.floats(1.001, 1e12)}
+    restricted |= {"power": st.floats(1.001, 1e6), "strength": st.floats(1, 1e6)}
     if name in restricted:
         return restricted[name]
     if typing.get_origin(annotation) is typing.Literal:
         return st.sampled_from(typing.get_args(annotation))
+    if type(None) in typing.get_args(annotation):
+        (inner,) = (one for one in typing.get_args(annotation) if one is not type(None))
+        return st.none() | field_values(spec, name, inner)
     return {int: COUNTS, float: FLOATS, str: st.text(), bool: st.booleans()}[annotation]
 
 
@@ -52,7 +57,8 @@ def filled(draw: st.DrawFn, spec: type) -> Any:
 def encodings(draw: st.DrawFn) -> Encoding:
     transport = draw(st.sampled_from(list(TRANSPORTS.values())).flatmap(filled))
     control = draw(st.sampled_from(list(CONTROLS.values())).flatmap(filled))
-    return Encoding(transport, transport.moves and draw(st.booleans()), control)
+    free = 0 if isinstance(control, NoControl) else draw(st.integers(0, 8))
+    return Encoding(transport, "qkv" in transport.moves and draw(st.booleans()), control, free)
 
 
 EVALUATIONS = st.builds(EvaluateSpec, st.integers(1, 12).map(lambda k: 2**k), COUNTS, COUNTS)

@@ -13,7 +13,18 @@ from torch import Tensor
 
 from longroute.attention import PositionEncoding, attend, encoding_name, parse_encoding
 
-NAMES = ["none", "rope-qk", "random-qkv:by=position+alibi", "learned-qkv+forget"]
+NAMES = [
+    "none",
+    "rope-qk",
+    "random-qkv:by=position+alibi",
+    "learned-qkv+forget",
+    "householder-qkv:reflections=2",
+    "random-householder-qk+log-count",
+    "path-qk+log-distance",
+    "random-path-qk+window",
+    "block-qkv",
+    "random-block-qk+forget:free=1",
+]
 GROWS_WHILE_TRACED = ["random-qkv:by=position+alibi"]
 """The table of angles grows as far as asked for, and NumPy's Philox can't be traced (torch 2.13): these are called once
 at the longest length before they are compiled."""

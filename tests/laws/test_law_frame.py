@@ -11,7 +11,6 @@ from specimens import (
     assert_close,
     build,
     draw_sample,
-    is_under,
     named,
     route_of,
     under,
@@ -19,7 +18,7 @@ from specimens import (
 from torch import Tensor
 
 from longroute.attention import Encoding, Route
-from longroute.transport import RandomRotation
+from longroute.transport import RandomBlockRotation, RandomHouseholder, RandomPaTH, RandomRotation
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -39,12 +38,19 @@ def test_pull_keeps_norms_and_push_undoes_it(encoding: Encoding, dtype: torch.dt
 
 def scores(route: Route, sample: Sample) -> Tensor:
     """s_ij of all pairs, (batch head time time), biases included, not masked."""
-    group = sample.query.shape[1] // sample.key.shape[1]
-    query, key = route.frame.pull(sample.query), route.frame.pull(sample.key).repeat_interleave(group, 1)
-    content = query @ key.mT / query.shape[-1] ** 0.5
+    group, time = sample.query.shape[1] // sample.key.shape[1], sample.query.shape[2]
+    if route.frame.pairs is None:
+        query, key = route.frame.pull(sample.query), route.frame.pull(sample.key).repeat_interleave(group, 1)
+        content = query @ key.mT
+    else:
+        content = route.frame.pairs.against(sample.key)(sample.query, 0, time).tril()
+    content = content / sample.query.shape[-1] ** 0.5
+    if route.pairwise is not None:
+        place = torch.arange(time)
+        content = content + route.pairwise(torch.arange(route.pairwise.heads)[:, None, None], place[:, None], place)
     if route.charge is None:
         return content
-    before_query, before_key = route.charge.columns(query.dtype)
+    before_query, before_key = route.charge.columns(sample.query.dtype)
     before_key = before_key.expand(-1, sample.key.shape[1], -1, -1).repeat_interleave(group, 1)
     return content + before_query @ before_key.mT
 
@@ -80,10 +86,10 @@ def test_routes_do_not_depend_on_what_came_before_them(encoding: Encoding, time:
         assert_close(error, torch.zeros_like(error), "shift")
 
 
-@pytest.mark.parametrize("encoding", named([e for e in ENCODINGS if not is_under(e, "shift")]))
-def test_who_does_not_declare_shift_is_random(encoding: Encoding) -> None:
-    """Angles that belong to positions break the law. Those of token types keep it, though it's undeclared."""
-    assert isinstance(encoding.transport, RandomRotation)
+@pytest.mark.parametrize("encoding", named([e for e in ENCODINGS if "shift" not in e.transport.laws]))
+def test_a_transport_that_does_not_declare_shift_is_random(encoding: Encoding) -> None:
+    """Steps that belong to positions break the law. Those of token types keep it, though it's undeclared."""
+    assert isinstance(encoding.transport, RandomRotation | RandomHouseholder | RandomPaTH | RandomBlockRotation)
     largest = max(error.abs().max().item() for error in shift_error(encoding, 24, 5, 0))
     if encoding.transport.by == "position":
         assert largest > 0.1

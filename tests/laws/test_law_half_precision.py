@@ -14,7 +14,7 @@ def layer(name: str) -> PositionEncoding:
     torch.manual_seed(0)
     position = parse_encoding(name).build(SHAPE)
     if name.endswith("forget"):
-        torch.nn.init.normal_(position.charge.weight, std=0.05)  # type: ignore[arg-type]  # a parameter of the gate
+        torch.nn.init.normal_(position.control.weight, std=0.05)  # type: ignore[arg-type]  # a parameter of the gate
     return position
 
 
@@ -53,7 +53,7 @@ def test_a_gate_learns_from_half_precision_attention(dtype: torch.dtype):
 def test_a_broken_weight_reaches_attention():
     """As NaN in what attention is given: torch 2.13's fused CPU kernel itself turns a row of NaN scores into zeros."""
     hidden, ids, query, *_ = tensors(5)
-    for name, part in (("learned-qk", "steps"), ("rope-qk+forget", "charge")):
+    for name, part in (("learned-qk", "steps"), ("rope-qk+forget", "control")):
         position = layer(name)
         with torch.no_grad():
             getattr(position, part).bias[0] = torch.nan

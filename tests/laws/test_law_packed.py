@@ -72,9 +72,7 @@ def test_the_same_steps_packed_have_the_same_bits(encoding: Encoding, inner: lis
         for first, last in documents(edges[row]):
             own, rows = sample.part(first, last, slice(row, row + 1)), slice(row, row + 1)
             if isinstance(route.frame, RotationFrame):
-                alone = position.steps.frame(
-                    steps_of(position, sample, packing)[rows, :, first:last], None, torch.float32
-                )
+                alone = position.steps.frame(steps_of(position, sample, packing)[rows, :, first:last], torch.float32)
                 phase = route.frame.phase.expand(len(edges), -1, -1, -1)[rows, :, first:last]
                 assert_same_bits(phase, phase_of(Route(alone)), "phases")
                 assert_same_bits(route.frame.pull(sample.key)[rows, :, first:last], alone.pull(own.key), "keys")

@@ -76,7 +76,7 @@ def test_a_seed_is_a_model(encoding: Encoding) -> None:
 
 def test_layers_and_seeds_have_random_angles_of_their_own() -> None:
     tables = [
-        module.table
+        module.table.rows
         for seed in (0, 1)
         for module in Decoder(small_model(), parse_encoding("random"), seed=seed).modules()
         if isinstance(module, RandomSteps)

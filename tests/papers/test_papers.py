@@ -74,7 +74,7 @@ def test_forget_gate_bias_is_the_sum_of_log_gates() -> None:
     """D_ij = Σ_{l=j+1}^{i} ln f_l, f_t = σ(w·x_t + b) (Lin et al. 2025, eq. 4 to 6)."""
     sample = draw_sample(9, heads=2, kv_heads=2, dtype=torch.float64)
     position = build(parse_encoding("forget"), heads=2, dtype=torch.float64)
-    weight, bias = position.get_parameter("charge.weight"), position.get_parameter("charge.bias")
+    weight, bias = position.get_parameter("control.weight"), position.get_parameter("control.bias")
     gate = torch.sigmoid(torch.einsum("btw,hw->bht", sample.hidden, weight) + bias[:, None])
     mask = torch.full((2, 2, 9, 9), -math.inf, dtype=torch.float64)
     for i in range(9):

@@ -2,6 +2,7 @@
 
 from longroute.attention.attend import Route as Route
 from longroute.attention.attend import attend as attend
+from longroute.attention.cache import LayerCache as LayerCache
 from longroute.attention.definition import walk_attention as walk_attention
 from longroute.attention.encoding import Encoding as Encoding
 from longroute.attention.encoding import PositionEncoding as PositionEncoding

@@ -6,7 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from longroute.attention.blockwise import masked_attention, pair_attention
 from longroute.control.charge import Charge
+from longroute.control.pairwise import PairwiseBias
+from longroute.data.documents import by_document, into_rows
 from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.transport.frame import Frame, IdentityFrame
@@ -14,29 +17,36 @@ from longroute.transport.frame import Frame, IdentityFrame
 
 @dataclass(frozen=True, eq=False)
 class Route:
-    """What accumulates between tokens of one layer: the frame, whether values ride in it, the charge, the documents."""
+    """What accumulates between tokens of one layer: the frame, whether values ride in it, the penalty, the documents.
+
+    The penalty is a separable `charge` or a `pairwise` bias, or neither.
+    """
 
     frame: Frame = field(default_factory=IdentityFrame)
     values: bool = False
     charge: Charge | None = None
+    pairwise: PairwiseBias | None = None
     packing: Packing | None = None
 
 
 def attend(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
     """Causal attention whose scores, and values if the route says so, are transported along the route.
 
-        s_ij = q_iᵀ P(j→i) k_j / √d + m (c_i - c_j),   α_i = softmax_{j ≤ i} s_ij,   o_i = Σ_j α_ij [P(j→i)] v_j
+        s_ij = q_iᵀ P(j→i) k_j / √d + b_ij,   α_i = softmax_{j ≤ i} s_ij,   o_i = Σ_j α_ij [P(j→i)] v_j
 
-    query is (batch head time dim); key and value are (batch kv_head time dim), head a multiple of kv_head: query head h
-    uses key-value head h // (head / kv_head). Documents of `route.packing` don't see each other. Result: query's shape
-    and dtype (autocast's, under autocast). Memory O(time). Raises InputError where the shapes of query, key, value and
-    packing don't fit.
+    b_ij is m (c_i - c_j) of the charge, or the pairwise bias. query is (batch head time dim); key and value are (batch
+    kv_head time dim), head a multiple of kv_head: query head h uses key-value head h // (head / kv_head). Documents of
+    `route.packing` don't see each other. Result: query's shape and dtype (autocast's, under autocast). Memory O(time).
+    Raises InputError where the shapes of query, key, value and packing don't fit.
     """
     _check_shapes(query, key, value, route)
     query, key = route.frame.pull(query), route.frame.pull(key)
     if route.values:
         value = route.frame.pull(value)
-    output = _softmax_attention(query, key, value, route.charge, route.packing)
+    if route.frame.pairs is not None or route.pairwise is not None:
+        output = _pairwise_attention(query, key, value, route)
+    else:
+        output = _softmax_attention(query, key, value, route.charge, route.packing)
     return route.frame.push(output) if route.values else output
 
 
@@ -49,12 +59,51 @@ def _softmax_attention(
     result, compute = _dtypes(query, charge)
     with torch.autocast(query.device.type, enabled=False):  # which would round the columns
         query, key, value = query.to(compute), key.to(compute), value.to(compute)
-        before_query, before_key = charge.columns(compute)
-        query_columns = torch.cat([_spread(before_query, query), query * scale], -1)
-        key_columns = torch.cat([_spread(before_key, key), key], -1)
-        padded = F.pad(value, (0, before_key.shape[-1]))  # a width of its own would cost the CPU its fused kernel
+        query_columns, key_columns, padded = charged(query, key, value, charge)
         output = _by_document(query_columns, key_columns, padded, 1.0, packing)
     return output[..., : value.shape[-1]].to(result)
+
+
+def charged(query: Tensor, key: Tensor, value: Tensor, charge: Charge) -> tuple[Tensor, Tensor, Tensor]:
+    """Query and key with the charge's columns before them, so that scores need no scale; value as wide as they are."""
+    before_query, before_key = charge_columns(query, key, charge)
+    query = torch.cat([before_query, query * value.shape[-1] ** -0.5], -1)
+    key = torch.cat([before_key, key], -1)
+    return query, key, F.pad(value, (0, before_key.shape[-1]))  # another width costs the CPU its fused kernel
+
+
+def charge_columns(query: Tensor, key: Tensor, charge: Charge) -> tuple[Tensor, Tensor]:
+    """The charge's columns for every query and key, (batch head time n), in the query's dtype."""
+    before_query, before_key = charge.columns(query.dtype)
+    return before_query.expand(*query.shape[:3], -1), before_key.expand(*key.shape[:3], -1)
+
+
+def _pairwise_attention(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
+    """Where scores aren't plain dot products: row block by row block, each group of documents alone."""
+    pairs, scale = route.frame.pairs, value.shape[-1] ** -0.5
+    result = query.dtype
+    device = query.device.type
+    if torch.is_autocast_enabled(device) and result != torch.float64:
+        result = torch.get_autocast_dtype(device)
+    with torch.autocast(device, enabled=False):
+        columns = None
+        if route.charge is not None:
+            columns = charge_columns(query.to(torch.promote_types(query.dtype, torch.float32)), key, route.charge)
+        tensors = [query, key, value, *(columns or ())]
+        if route.packing is None:
+            groups, every = [tensors], [pairs]
+        else:
+            groups = list(zip(*[by_document(x, route.packing) for x in tensors], strict=True))
+            every = [None] * len(groups) if pairs is None else pairs.documents(route.packing)
+        outputs = []
+        for (q, k, v, *own), one in zip(groups, every, strict=True):
+            if one is None:
+                outputs.append(masked_attention(q, k, v, scale, pairwise=route.pairwise))
+            else:
+                both = (own[0], own[1]) if own else None
+                outputs.append(pair_attention(q, k, v, scale, one, columns=both, pairwise=route.pairwise))
+    output = outputs[0] if route.packing is None else into_rows(outputs, route.packing)
+    return output.to(result)
 
 
 def _dtypes(query: Tensor, charge: Charge) -> tuple[torch.dtype, torch.dtype]:
@@ -71,30 +120,18 @@ def _dtypes(query: Tensor, charge: Charge) -> tuple[torch.dtype, torch.dtype]:
 
 
 def _by_document(query: Tensor, key: Tensor, value: Tensor, scale: float, packing: Packing | None) -> Tensor:
-    return _causal(query, key, value, scale) if packing is None else _packed(query, key, value, scale, packing)
+    return causal_attention(query, key, value, scale) if packing is None else _packed(query, key, value, scale, packing)
 
 
-def _spread(columns: Tensor, x: Tensor) -> Tensor:
-    return columns.expand(*x.shape[:3], -1)
-
-
-def _causal(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+def causal_attention(query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
     grouped = query.shape[1] != key.shape[1]
     return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale, enable_gqa=grouped)
 
 
 def _packed(query: Tensor, key: Tensor, value: Tensor, scale: float, packing: Packing) -> Tensor:
     """One call for all documents of a length: an eighth of the cost of a dense document mask, and O(time) memory."""
-    batch, _, time, _ = query.shape
-    sizes = [count * length for count, length in packing.groups]
-    split = [x.transpose(1, 2).flatten(0, 1).index_select(0, packing.order).split(sizes) for x in (query, key, value)]
-    outputs = []
-    for (count, length), q, k, v in zip(packing.groups, *split, strict=True):
-        q, k, v = (x.unflatten(0, (count, length)).transpose(1, 2) for x in (q, k, v))
-        outputs.append(_causal(q, k, v, scale).transpose(1, 2).flatten(0, 1))
-    back = torch.empty_like(packing.order)
-    back[packing.order] = torch.arange(len(back), device=back.device)
-    return torch.cat(outputs).index_select(0, back).unflatten(0, (batch, time)).transpose(1, 2)
+    split = [by_document(x, packing) for x in (query, key, value)]
+    return into_rows([causal_attention(q, k, v, scale) for q, k, v in zip(*split, strict=True)], packing)
 
 
 def _check_shapes(query: Tensor, key: Tensor, value: Tensor, route: Route) -> None:

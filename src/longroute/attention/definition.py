@@ -1,5 +1,8 @@
 """The definition: every route walked token by token, in float64. Slow on purpose; the oracle of every fast path."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -27,12 +30,12 @@ def walk_attention(
     batch, heads, time, dim = query.shape
     kv_heads = key.shape[1]
     matrices = position.steps.matrix(steps).expand(batch, kv_heads, time, dim, dim)
-    charge = position.charge(inputs, None)
+    penalty = position.control(inputs, None).sparing(position.spec.free)
     decay = torch.zeros(batch, kv_heads, time, dtype=torch.float64)
     slope = torch.ones(heads, dtype=torch.float64)
-    if charge is not None:
-        decay = charge.log_decay.double().clamp(-LARGEST_DECAY, 0).expand(batch, kv_heads, time)
-        slope = charge.slope.double()
+    if penalty.charge is not None:
+        decay = penalty.charge.log_decay.double().clamp(-LARGEST_DECAY, 0).expand(batch, kv_heads, time)
+        slope = penalty.charge.slope.double()
     starts = torch.zeros(batch, time, dtype=torch.int64) if packing is None else packing.starts
     rows = [
         torch.stack(
@@ -43,6 +46,7 @@ def walk_attention(
                     value[b, h * kv_heads // heads].double(),
                     matrices[b, h * kv_heads // heads],
                     slope[h] * decay[b, h * kv_heads // heads],
+                    None if penalty.pairwise is None else partial(penalty.pairwise, torch.tensor(h)),
                     starts[b],
                     values=position.spec.values,
                 )
@@ -55,7 +59,15 @@ def walk_attention(
 
 
 def _walk_row(
-    query: Tensor, key: Tensor, value: Tensor, matrices: Tensor, decay: Tensor, starts: Tensor, *, values: bool
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    matrices: Tensor,
+    decay: Tensor,
+    pairwise: Callable[[Tensor, Tensor], Tensor] | None,
+    starts: Tensor,
+    *,
+    values: bool,
 ) -> Tensor:
     """One head of one row: from each query i back to the first token of its document."""
     time, dim = query.shape
@@ -65,7 +77,9 @@ def _walk_row(
         bias = torch.zeros((), dtype=torch.float64)
         scores, carried = [], []
         for j in range(i, int(starts[i]) - 1, -1):
-            scores.append(query[i] @ transport @ key[j] / dim**0.5 + bias)
+            place = torch.tensor([i, j]) - starts[i]
+            beyond = 0.0 if pairwise is None else pairwise(place[0], place[1]).double()
+            scores.append(query[i] @ transport @ key[j] / dim**0.5 + bias + beyond)
             carried.append(transport @ value[j] if values else value[j])
             transport = transport @ matrices[j]
             bias = bias + decay[j]

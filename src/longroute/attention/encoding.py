@@ -22,10 +22,17 @@ class Encoding:
     """Whether values are transported as well."""
     control: Control = field(default_factory=NoControl)
     """What keeps the far mass from growing."""
+    free: int = 0
+    """Query heads, the last ones, that the control leaves free."""
 
     def __post_init__(self):
-        if self.values and not self.transport.moves:
-            raise InputError(f"transport {self.transport.name!r} moves nothing, so values can't be transported with it")
+        moves = self.transport.moves
+        if self.values and "qkv" not in moves:
+            can = f"moves {' and '.join(sorted(moves))} only" if moves else "moves nothing"
+            raise InputError(f"transport {self.transport.name!r} {can}, so values can't be transported with it")
+
+        if self.free < 0 or (self.free and isinstance(self.control, NoControl)):
+            raise InputError(f"free heads need a control to be free of, and can't be fewer than 0: free={self.free}")
 
     def build(self, shape: LayerShape) -> "PositionEncoding":
         """The module for one attention layer."""
@@ -39,7 +46,9 @@ class PositionEncoding(nn.Module):
         super().__init__()
         self.spec = spec
         self.steps = spec.transport.build(shape)
-        self.charge = spec.control.build(shape)
+        self.control = spec.control.build(shape)
+        if spec.free > shape.heads:
+            raise InputError(f"free={spec.free} heads are more than the layer's {shape.heads}")
 
     def forward(self, hidden: Tensor, token_ids: Tensor, packing: Packing | None = None) -> Route:
         """The route through `hidden` (batch time width) and `token_ids` (batch time).
@@ -49,8 +58,9 @@ class PositionEncoding(nn.Module):
         inputs = step_inputs(hidden, token_ids, packing)
         starts = None if packing is None else packing.starts
         dtype = torch.float64 if hidden.dtype == torch.float64 else torch.float32
-        frame = self.steps.frame(self.steps(inputs), starts, dtype)
-        return Route(frame, self.spec.values, self.charge(inputs, starts), packing)
+        frame = self.steps.frame(self.steps(inputs), dtype, packing=packing)
+        penalty = self.control(inputs, starts).sparing(self.spec.free)
+        return Route(frame, self.spec.values, penalty.charge, penalty.pairwise, packing)
 
 
 def step_inputs(hidden: Tensor, token_ids: Tensor, packing: Packing | None) -> StepInputs:

@@ -19,7 +19,8 @@ CONTROLS = {kind_of(member): member for member in typing.get_args(Control)}
 def parse_encoding(name: str) -> Encoding:
     """The encoding that a name describes: TRANSPORT[-qk|-qkv][:FIELD=VALUE,…][+CONTROL[:FIELD=VALUE,…]].
 
-    A control alone has no transport. Raises InputError naming the part that isn't known and the nearest that is.
+    A control alone has no transport. `free=N` among a control's fields leaves the last N query heads free of it.
+    Raises InputError naming the part that isn't known and the nearest that is.
     """
     parts = re.split(r"\+(?=[a-z])", name)  # not the '+' of 1e+3
     if len(parts) > 2:
@@ -29,18 +30,16 @@ def parse_encoding(name: str) -> Encoding:
         parts = ["none", parts[0]]
         kind, fields = "none", ""
     stem, dash, moved = kind.rpartition("-")
-    if not dash:
+    if not dash or kind in TRANSPORTS or (stem not in TRANSPORTS and moved not in ("qk", "qkv")):
         stem, moved = kind, "qk"
     if stem not in TRANSPORTS:
         raise InputError(f"encoding {name!r}: unknown transport {stem!r}{nearest(stem, [*TRANSPORTS, *CONTROLS])}")
     if moved not in ("qk", "qkv"):
         raise InputError(f"encoding {name!r}: unknown suffix {moved!r}{nearest(moved, ['qk', 'qkv'])}")
     control_kind, _, control_fields = (parts[1] if len(parts) == 2 else "none").partition(":")
-    data = {
-        "transport": {"kind": stem} | _fields(name, fields),
-        "values": moved == "qkv",
-        "control": {"kind": control_kind} | _fields(name, control_fields),
-    }
+    control = {"kind": control_kind} | _fields(name, control_fields)
+    data = {"free": control.pop("free")} if "free" in control else {}
+    data |= {"transport": {"kind": stem} | _fields(name, fields), "values": moved == "qkv", "control": control}
     return from_json(Encoding, data, source=f"encoding {name!r}")
 
 
@@ -48,8 +47,9 @@ def encoding_name(encoding: Encoding) -> str:
     """The shortest name that `parse_encoding` turns into this encoding."""
     transport, control = encoding.transport, encoding.control
     moves = f"-{'qkv' if encoding.values else 'qk'}" if transport.moves else ""
-    before = f"{transport.name}{moves}{_changed(transport)}"
-    after = f"{control.name}{_changed(control)}"
+    free = [f"free={encoding.free}"] if encoding.free else []
+    before = f"{transport.name}{moves}{_listed(_changed(transport))}"
+    after = f"{control.name}{_listed(_changed(control) + free)}"
     if isinstance(control, NoControl):
         return before
     return after if isinstance(transport, NoTransport) else f"{before}+{after}"
@@ -70,12 +70,15 @@ def _fields(name: str, text: str) -> dict[str, Any]:
     return fields
 
 
-def _changed(spec: Transport | Control) -> str:
-    """`:field=value,…` of the fields that differ from their defaults."""
+def _changed(spec: Transport | Control) -> list[str]:
+    """`field=value` of the fields that differ from their defaults."""
     values = to_json(spec)
-    changed = [
+    return [
         f"{field.name}={values[field.name]}".replace("e+", "e")  # without the '+' that joins
         for field in dataclasses.fields(spec)
         if getattr(spec, field.name) != field.default
     ]
-    return ":" + ",".join(changed) if changed else ""
+
+
+def _listed(fields: list[str]) -> str:
+    return ":" + ",".join(fields) if fields else ""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from longroute.control.charge import Charge
+from longroute.control.penalty import Penalty
 from longroute.transport.step import LayerShape, StepInputs
 
 
@@ -46,7 +47,7 @@ class ALiBiCharge(nn.Module):
         super().__init__()
         self.slope = alibi_slopes(heads)
 
-    def forward(self, inputs: StepInputs, starts: Tensor | None) -> Charge:
+    def forward(self, inputs: StepInputs, starts: Tensor | None, before: Tensor | None = None) -> Penalty:
         device = inputs.token_ids.device
         decay = torch.full((1, 1, inputs.token_ids.shape[1]), -1.0, dtype=torch.float64, device=device)
-        return Charge(decay, self.slope.to(device), starts)
+        return Penalty(charge=Charge(decay, self.slope.to(device), starts, before))

@@ -49,23 +49,32 @@ _PARTS = {
 
 @dataclass(frozen=True, eq=False)
 class Charge:
-    """Log-decays `log_decay` (batch|1 kv_head|1 time), nats, ≤ 0, and their `slope` (query_head), > 0."""
+    """Log-decays `log_decay` (batch|1 kv_head|1 time), nats, ≤ 0, and their `slope` (query_head), ≥ 0.
+
+    `before` is the `end` of the tokens before these, None where there are none.
+    """
 
     log_decay: Tensor
     slope: Tensor
     starts: Tensor | None
+    before: Tensor | None = None
+
+    def end(self) -> Tensor:
+        """c after the last token in units of NATS, (batch|1 kv_head|1 1) int64: what later tokens go on from."""
+        total = fixed_point(self.log_decay).sum(2, keepdim=True)
+        return total if self.before is None else total + self.before
 
     @torch.no_grad()
     def accumulated(self) -> Tensor:
         """c_t = Σ_{s≤t} a_s in nats, (batch|1 kv_head|1 time), float64."""
-        return running_sum(fixed_point(self.log_decay), self.starts).double().mul_(NATS)
+        return running_sum(fixed_point(self.log_decay), self.starts, self.before).double().mul_(NATS)
 
     def columns(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """The columns to put before q/√d, (batch|1 query_head time n), and before k, (batch|1 kv_head|1 time n)."""
         parts = _PARTS[dtype]
-        key = _KeyColumns.apply(self.log_decay, self.starts, dtype)
+        key = _KeyColumns.apply(self.log_decay, self.starts, self.before, dtype)
         with torch.no_grad():
-            units = running_sum(fixed_point(self.log_decay), self.starts)
+            units = running_sum(fixed_point(self.log_decay), self.starts, self.before)
             c = units.double().mul_(NATS / _SHIFT)[:, :, None]
             first = (self.slope.double().view(1, c.shape[1], -1, 1) * c).flatten(1, 2)[..., None]
             slopes = _split(self.slope[:, None] * _SHIFT, parts.slope, dtype).repeat_interleave(parts.charge, -1)
@@ -82,11 +91,11 @@ class _KeyColumns(torch.autograd.Function):
     """(1, -c¹, -c², …) from log-decays. The gradient of c is that of c¹ (c² … only mend c¹'s rounding)."""
 
     @staticmethod
-    def forward(ctx, log_decay: Tensor, starts: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def forward(ctx, log_decay: Tensor, starts: Tensor | None, before: Tensor | None, dtype: torch.dtype) -> Tensor:
         parts = _PARTS[dtype]
         ctx.save_for_backward(starts)
         ctx.parts, ctx.decay_dtype = parts, log_decay.dtype
-        units = running_sum(fixed_point(log_decay), starts)
+        units = running_sum(fixed_point(log_decay), starts, before)
         split = _split_units(-units, parts.charge, dtype)
         broken = torch.where(log_decay.isnan(), log_decay, 0).sum(2, keepdim=True)[..., None]  # integers can't say NaN
         one = torch.full_like(split[..., :1], _SHIFT) + broken.to(dtype)
@@ -98,7 +107,7 @@ class _KeyColumns(torch.autograd.Function):
         (starts,) = ctx.saved_tensors
         firsts = [1 + part * ctx.parts.charge for part in range(ctx.parts.slope)]
         grad_c = grad[..., firsts].to(ctx.decay_dtype).sum(-1).mul_(-1 / _SHIFT)
-        return reverse_running_sum(grad_c, starts), None, None
+        return reverse_running_sum(grad_c, starts), None, None, None
 
 
 def _split_units(units: Tensor, parts: int, dtype: torch.dtype) -> Tensor:

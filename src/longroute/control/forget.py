@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from longroute.control.charge import Charge
+from longroute.control.penalty import Penalty
 from longroute.errors import InputError
 from longroute.transport.step import LayerShape, StepInputs
 
@@ -58,8 +59,9 @@ class ForgetCharge(nn.Module):
         self.bias.copy_(-torch.expm1(1 / memory).log())
         self.weight.zero_()
 
-    def forward(self, inputs: StepInputs, starts: Tensor | None) -> Charge:
+    def forward(self, inputs: StepInputs, starts: Tensor | None, before: Tensor | None = None) -> Penalty:
         dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             gate = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
-        return Charge(F.logsigmoid(gate).transpose(1, 2), self.slope.to(gate.device), starts)
+        decay = F.logsigmoid(gate).transpose(1, 2)
+        return Penalty(charge=Charge(decay, self.slope.to(gate.device), starts, before))

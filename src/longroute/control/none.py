@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from longroute.control.charge import Charge
+from longroute.control.penalty import Penalty
 from longroute.transport.step import LayerShape, StepInputs
 
 
@@ -24,5 +24,5 @@ class NoControl:
 class NoCharge(nn.Module):
     """No charge at all."""
 
-    def forward(self, inputs: StepInputs, starts: Tensor | None) -> Charge | None:
-        return None
+    def forward(self, inputs: StepInputs, starts: Tensor | None, before: Tensor | None = None) -> Penalty:
+        return Penalty()

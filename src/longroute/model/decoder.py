@@ -1,12 +1,13 @@
 """A decoder-only language model, pre-norm, that leaves position entirely to its encoding."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longroute.attention import Encoding, Route, attend
+from longroute.attention import Encoding, LayerCache, Route, attend
 from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.transport import LayerShape
@@ -62,16 +63,24 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, token_ids: Tensor, packing: Packing | None) -> Tensor:
         route = self.position(x, token_ids, packing)
         projected = self.project(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
-        return self.output(self._attend(projected, route).transpose(1, 2).flatten(2))
+        attended = self._attend(projected, lambda query, key, value: self.attend(query, key, value, route))
+        return self.output(attended.transpose(1, 2).flatten(2))
 
-    def _attend(self, projected: Tensor, route: Route) -> Tensor:
+    def extend(self, x: Tensor, token_ids: Tensor, cache: LayerCache, pads: Tensor | None) -> Tensor:
+        """The same for tokens that follow those in `cache`."""
+        route = cache.state.extend(x, token_ids, pads)
+        projected = self.project(x).unflatten(-1, (-1, self.head_dim)).transpose(1, 2)
+        attended = self._attend(projected, lambda query, key, value: cache.attend(query, key, value, route, pads))
+        return self.output(attended.transpose(1, 2).flatten(2))
+
+    def _attend(self, projected: Tensor, attend: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Tensor:
         if projected.device.type != "cpu":
             query, key, value = projected.split(self.head_counts, 1)
-            return self.attend(query, key, value, route)
+            return attend(query, key, value)
         half = projected.dtype in (torch.bfloat16, torch.float16)
         with torch.autocast("cpu", enabled=False):  # the CPU's fused kernel is slower in bfloat16: 9 × at 64 tokens
             query, key, value = (projected.float() if half else projected).split(self.head_counts, 1)
-            return self.attend(query, key, value, route).to(projected.dtype)
+            return attend(query, key, value).to(projected.dtype)
 
 
 class FeedForward(nn.Module):
@@ -99,6 +108,11 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, token_ids: Tensor, packing: Packing | None) -> Tensor:
         x = x + self.attention(self.attention_norm(x), token_ids, packing)
+        return x + self.feed_forward(self.feed_forward_norm(x))
+
+    def extend(self, x: Tensor, token_ids: Tensor, cache: LayerCache, pads: Tensor | None) -> Tensor:
+        """The same for tokens that follow those in `cache`."""
+        x = x + self.attention.extend(self.attention_norm(x), token_ids, cache, pads)
         return x + self.feed_forward(self.feed_forward_norm(x))
 
 

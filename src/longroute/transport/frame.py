@@ -8,15 +8,49 @@ With A_t = M_t M_{t-1} … M_1 the route's transport is P(j→i) = A_i A_j⁻¹,
 frames are per key-value head, and the query heads of a group share theirs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from longroute.data.packing import Packing
+
+
+class PairScores(Protocol):
+    """Scores of steps that have no stable inverse, multiplied out between pairs of tokens, block by block."""
+
+    def against(self, key: Tensor) -> Callable[[Tensor, int, int], Tensor]:
+        """Scores as a function of (query, first, last): q_iᵀ P(j→i) k_j, (batch head last-first keys).
+
+        key is (batch kv_head keys dim): this chunk's tokens, after those of earlier chunks as `carry` left them. query
+        (batch head last-first dim) are the chunk's tokens [first, last), first a multiple of the frame's block. Entries
+        with j > i mean nothing.
+        """
+        ...
+
+    def carry(self, key: Tensor) -> Tensor:
+        """P(j→end) k_j for all keys, (batch kv_head keys dim): what a later chunk's scores need of them."""
+        ...
+
+    def documents(self, packing: Packing) -> "list[PairScores]":
+        """The same for each of the packing's groups of documents of one length."""
+        ...
+
 
 class Frame(Protocol):
     """What a transport's accumulated steps offer attention."""
+
+    @property
+    def pairs(self) -> PairScores | None:
+        """None for a global frame, in which scores are plain dot products. Else nothing is pulled or pushed."""
+        ...
+
+    @property
+    def end(self) -> Tensor | None:
+        """A after the last token, however the transport keeps it: what the frame of later tokens goes on from."""
+        ...
 
     def pull(self, x: Tensor) -> Tensor:
         """A_t⁻¹ x_t for every token t."""
@@ -27,13 +61,17 @@ class Frame(Protocol):
         ...
 
     def at(self, index: Tensor) -> Tensor | None:
-        """A_t for the tokens t in `index`, (batch|1 kv_head|1 index dim dim); None where every A_t is the identity."""
+        """A_t for the tokens t in `index`, (batch|1 kv_head|1 index dim dim); None where every A_t is the identity,
+        or there is no global frame."""
         ...
 
 
 @dataclass(frozen=True)
 class IdentityFrame:
     """A_t = I: nothing moves."""
+
+    pairs: PairScores | None = None
+    end: Tensor | None = None
 
     def pull(self, x: Tensor) -> Tensor:
         return x
@@ -61,10 +99,18 @@ class RotationFrame:
     dtype or x's, whichever is wider, and rounded once to x's.
     """
 
-    def __init__(self, phase: Tensor):
+    pairs: PairScores | None = None
+
+    def __init__(self, phase: Tensor, end: Callable[[], Tensor] | None = None):
         self.phase = phase
+        self._end = end
         self._cos, self._sin = phase.detach().cos(), phase.detach().sin()
         self._minus_sin = -self._sin
+
+    @property
+    def end(self) -> Tensor | None:
+        """The last phase as binary angles, (batch|1 kv_head|1 1 dim/2) int64, if `end` was given to make it."""
+        return None if self._end is None else self._end()
 
     def pull(self, x: Tensor) -> Tensor:
         return self._rotate(x, self._minus_sin, self._sin, -1)

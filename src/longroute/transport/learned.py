@@ -39,7 +39,7 @@ class LearnedRotation:
     name: ClassVar[str] = "learned"
     source: ClassVar[str] = "arXiv 2606.24975 (learned token-dependent rotations); the starts are Longroute's"
     laws: ClassVar[frozenset[str]] = frozenset({"causal", "packed", "orthogonal", "shift", "exact"})
-    moves: ClassVar[bool] = True
+    moves: ClassVar[frozenset[str]] = frozenset({"qk", "qkv"})
 
     def __post_init__(self):
         check_spread(self.fastest, self.slowest)

@@ -6,6 +6,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from longroute.data.packing import Packing
 from longroute.transport.frame import Frame, IdentityFrame
 from longroute.transport.step import LayerShape, StepInputs
 
@@ -17,7 +18,7 @@ class NoTransport:
     name: ClassVar[str] = "none"
     source: ClassVar[str] = "Kazemnejad et al. 2023 (NoPE)"
     laws: ClassVar[frozenset[str]] = frozenset({"causal", "packed", "orthogonal", "shift", "exact"})
-    moves: ClassVar[bool] = False
+    moves: ClassVar[frozenset[str]] = frozenset()
 
     def build(self, shape: LayerShape) -> "NoSteps":
         return NoSteps(shape.head_dim)
@@ -33,7 +34,9 @@ class NoSteps(nn.Module):
     def forward(self, inputs: StepInputs) -> Tensor:
         return torch.zeros((1, 1, inputs.token_ids.shape[1], 0), device=inputs.token_ids.device)
 
-    def frame(self, steps: Tensor, starts: Tensor | None, dtype: torch.dtype) -> Frame:
+    def frame(
+        self, steps: Tensor, dtype: torch.dtype, *, packing: Packing | None = None, before: Tensor | None = None
+    ) -> Frame:
         return IdentityFrame()
 
     def matrix(self, steps: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ class RoPE:
     name: ClassVar[str] = "rope"
     source: ClassVar[str] = "Su et al. 2021 (RoFormer), arXiv 2104.09864"
     laws: ClassVar[frozenset[str]] = frozenset({"causal", "packed", "orthogonal", "shift", "exact"})
-    moves: ClassVar[bool] = True
+    moves: ClassVar[frozenset[str]] = frozenset({"qk", "qkv"})
 
     def __post_init__(self):
         if not self.theta > 1:

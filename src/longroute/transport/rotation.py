@@ -1,11 +1,14 @@
 """What all rotations share: how wide the angles of each plane are spread, and a step as a matrix (its definition)."""
 
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
+from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.transport.frame import RotationFrame, rotation_matrix
-from longroute.transport.phase import accumulate, to_radians
+from longroute.transport.phase import accumulate, end, to_radians
 
 
 def plane_count(head_dim: int) -> int:
@@ -34,8 +37,11 @@ def check_spread(fastest: float, slowest: float) -> None:
 class RotationSteps(nn.Module):
     """Steps that rotate planes, as binary angles (int64) or radians (float): (batch|1, kv_head|1, time, plane)."""
 
-    def frame(self, steps: Tensor, starts: Tensor | None, dtype: torch.dtype) -> RotationFrame:
-        return RotationFrame(accumulate(steps, starts, dtype=dtype))
+    def frame(
+        self, steps: Tensor, dtype: torch.dtype, *, packing: Packing | None = None, before: Tensor | None = None
+    ) -> RotationFrame:
+        starts = None if packing is None else packing.starts
+        return RotationFrame(accumulate(steps, starts, before=before, dtype=dtype), partial(end, steps, before))
 
     def matrix(self, steps: Tensor) -> Tensor:
         angle = to_radians(steps, torch.float64) if steps.dtype == torch.int64 else steps

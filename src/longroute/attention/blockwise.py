@@ -1,0 +1,163 @@
+"""Attention over blocks of rows: for scores that aren't plain dot products, and for queries that follow cached keys."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from longroute.control.pairwise import PairwiseBias
+from longroute.transport.frame import PairScores
+
+ROWS = 512
+"""Queries that are looked at together: memory is O(ROWS · time), scores of other rows are made again for gradients."""
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Queries [first, last) of a chunk that `past` keys precede, and all keys up to them.
+
+    The first `pads` (batch) keys of each row are padding: nothing sees them but they themselves.
+    """
+
+    first: int
+    last: int
+    past: int
+    pads: Tensor | None
+    device: torch.device
+
+    @property
+    def keys(self) -> int:
+        """Keys that are looked at."""
+        return self.past + self.last
+
+    @property
+    def row(self) -> Tensor:
+        """Index of every query among the keys, (row 1)."""
+        return torch.arange(self.past + self.first, self.keys, device=self.device)[:, None]
+
+    @property
+    def key(self) -> Tensor:
+        """Index of every key, (key)."""
+        return torch.arange(self.keys, device=self.device)
+
+    def seen(self) -> Tensor:
+        """Which keys a query sees, (batch|1 1 row key)."""
+        seen = (self.key <= self.row)[None, None]
+        if self.pads is None:
+            return seen
+        return seen & ((self.key >= self.pads[:, None, None, None]) | (self.key == self.row))
+
+    def mask(self, pairwise: PairwiseBias | None) -> Tensor | None:
+        """What the fused kernel needs to know: which keys are seen, or the bias; None if a query sees all."""
+        if pairwise is not None:
+            return self.bias(pairwise)
+        return None if self.last - self.first == 1 and self.pads is None else self.seen()
+
+    def bias(self, pairwise: PairwiseBias) -> Tensor:
+        """b of all heads, -∞ where a query doesn't see a key, (batch|1 head row key)."""
+        pads = 0 if self.pads is None else self.pads[:, None, None, None]
+        head = torch.arange(pairwise.heads, device=self.device)[:, None, None]
+        return pairwise(head, self.row - pads, self.key - pads).masked_fill(~self.seen(), -torch.inf)
+
+
+def blocks(query: Tensor, key: Tensor, pads: Tensor | None) -> Iterator[Block]:
+    """The blocks of ROWS queries, the last of which come last among the keys."""
+    time = query.shape[2]
+    for first in range(0, time, ROWS):
+        yield Block(first, min(first + ROWS, time), key.shape[2] - time, pads, query.device)
+
+
+def masked_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float,
+    *,
+    pairwise: PairwiseBias | None = None,
+    pads: Tensor | None = None,
+) -> Tensor:
+    """Softmax attention of plain dot products with a pairwise bias; query (batch head time dim), keys at least as many.
+
+    Queries are the last of the keys' tokens. Memory O(time), gradients too.
+    """
+    outputs = []
+    for block in blocks(query, key, pads):
+        parts = query[:, :, block.first : block.last], key[:, :, : block.keys], value[:, :, : block.keys]
+        outputs.append(_recomputed(_masked_rows, *parts, block, pairwise, scale))
+    return torch.cat(outputs, 2)
+
+
+def pair_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float,
+    pairs: PairScores,
+    *,
+    columns: tuple[Tensor, Tensor] | None = None,
+    pairwise: PairwiseBias | None = None,
+    pads: Tensor | None = None,
+) -> Tensor:
+    """The same for scores that `pairs` multiplies out; `columns` of a charge, if any, add their own dot products."""
+    scores = pairs.against(key)
+    outputs = []
+    for block in blocks(query, key, pads):
+        rows = slice(block.first, block.last)
+        own = None if columns is None else (columns[0][:, :, rows], columns[1][:, :, : block.keys])
+        parts = query[:, :, rows], value[:, :, : block.keys]
+        outputs.append(_recomputed(_pair_rows, *parts, own, scores, block, pairwise, scale))
+    return torch.cat(outputs, 2)
+
+
+def _recomputed(rows: Callable[..., Tensor], *arguments: object) -> Tensor:
+    """`rows(*arguments)`, computed once more for its gradient instead of being kept."""
+    if not torch.is_grad_enabled():
+        return rows(*arguments)
+    return checkpoint(rows, *arguments, use_reentrant=False, preserve_rng_state=False)  # type: ignore[return-value]
+
+
+def _masked_rows(
+    query: Tensor, key: Tensor, value: Tensor, block: Block, pairwise: PairwiseBias | None, scale: float
+) -> Tensor:
+    mask = block.mask(pairwise)
+    if mask is not None and mask.requires_grad:  # which the fused kernels can't give a gradient to
+        scores = _grouped(query, key) @ key.mT[:, :, None] * scale
+        return weighted(scores.flatten(1, 2) + mask, value).to(query.dtype)
+    grouped = query.shape[1] != key.shape[1]
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(query.dtype)
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale, enable_gqa=grouped)
+
+
+def _pair_rows(
+    query: Tensor,
+    value: Tensor,
+    columns: tuple[Tensor, Tensor] | None,
+    pair_scores: Callable[[Tensor, int, int], Tensor],
+    block: Block,
+    pairwise: PairwiseBias | None,
+    scale: float,
+) -> Tensor:
+    scores = pair_scores(query, block.first, block.last) * scale
+    if columns is not None:
+        charged = _grouped(columns[0], columns[1]) @ columns[1].mT[:, :, None]
+        scores = scores + charged.flatten(1, 2)
+    if pairwise is None:
+        scores = scores.masked_fill(~block.seen(), -torch.inf)
+    else:
+        seen = block.seen()
+        scores = scores.masked_fill(~seen, 0) + block.bias(pairwise)
+    return weighted(scores, value).to(query.dtype)
+
+
+def weighted(scores: Tensor, value: Tensor) -> Tensor:
+    """softmax(scores) · values, scores (batch head row key), value (batch kv_head key dim)."""
+    weights = scores.softmax(-1).unflatten(1, (value.shape[1], -1))
+    return (weights.to(value.dtype) @ value[:, :, None]).flatten(1, 2)
+
+
+def _grouped(query: Tensor, key: Tensor) -> Tensor:
+    return query.unflatten(1, (key.shape[1], -1))
