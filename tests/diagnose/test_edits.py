@@ -28,6 +28,14 @@ from longroute.transport.frame import RotationFrame
 TIME, NEAR, DIM = 40, 10, 8
 SHIFT = torch.tensor([1.0, -2.0, 0.0, 3.0], dtype=torch.float64)
 ENCODINGS = ["rope-qk", "rope-qkv", "random-qkv", "learned-qk:start=mixing", "alibi", "learned-qkv+forget", "none"]
+ENCODINGS += [
+    "householder-qkv",
+    "block-qk",
+    "log-distance",
+    "rope-qk+log-count:near=8",
+    "window:window=8",
+    "alibi:free=2",
+]
 
 
 def heads(seed: int = 0, *, batch: int = 2, charged: bool = False) -> Heads:

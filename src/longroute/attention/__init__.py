@@ -8,3 +8,4 @@ from longroute.attention.encoding import Encoding as Encoding
 from longroute.attention.encoding import PositionEncoding as PositionEncoding
 from longroute.attention.names import encoding_name as encoding_name
 from longroute.attention.names import parse_encoding as parse_encoding
+from longroute.attention.pruning import Pruning as Pruning

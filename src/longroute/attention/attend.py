@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from longroute.attention.blockwise import masked_attention, pair_attention
+from longroute.attention.flex import flex_biased_attention
+from longroute.attention.pruning import ROWS, Pruning, first_keys, pruned_attention
 from longroute.control.charge import Charge
 from longroute.control.pairwise import PairwiseBias
 from longroute.data.documents import by_document, into_rows
@@ -29,14 +31,15 @@ class Route:
     packing: Packing | None = None
 
 
-def attend(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
+def attend(query: Tensor, key: Tensor, value: Tensor, route: Route, *, pruning: Pruning | None = None) -> Tensor:
     """Causal attention whose scores, and values if the route says so, are transported along the route.
 
         s_ij = q_iᵀ P(j→i) k_j / √d + b_ij,   α_i = softmax_{j ≤ i} s_ij,   o_i = Σ_j α_ij [P(j→i)] v_j
 
     b_ij is m (c_i - c_j) of the charge, or the pairwise bias. query is (batch head time dim); key and value are (batch
     kv_head time dim), head a multiple of kv_head: query head h uses key-value head h // (head / kv_head). Documents of
-    `route.packing` don't see each other. Result: query's shape and dtype (autocast's, under autocast). Memory O(time).
+    `route.packing` don't see each other. `pruning` skips what can't have more than its epsilon of a row's attention, in
+    unpacked rows from 2 · ROWS tokens on. Result: query's shape and dtype (autocast's, under autocast). Memory O(time).
     Raises InputError where the shapes of query, key, value and packing don't fit.
     """
     _check_shapes(query, key, value, route)
@@ -44,14 +47,19 @@ def attend(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
     if route.values:
         value = route.frame.pull(value)
     if route.frame.pairs is not None or route.pairwise is not None:
-        output = _pairwise_attention(query, key, value, route)
+        output = _pairwise_attention(query, key, value, route, pruning)
     else:
-        output = _softmax_attention(query, key, value, route.charge, route.packing)
+        output = _softmax_attention(query, key, value, route.charge, route.packing, pruning)
     return route.frame.push(output) if route.values else output
 
 
 def _softmax_attention(
-    query: Tensor, key: Tensor, value: Tensor, charge: Charge | None, packing: Packing | None
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    charge: Charge | None,
+    packing: Packing | None,
+    pruning: Pruning | None,
 ) -> Tensor:
     scale = value.shape[-1] ** -0.5
     if charge is None:
@@ -60,7 +68,11 @@ def _softmax_attention(
     with torch.autocast(query.device.type, enabled=False):  # which would round the columns
         query, key, value = query.to(compute), key.to(compute), value.to(compute)
         query_columns, key_columns, padded = charged(query, key, value, charge)
-        output = _by_document(query_columns, key_columns, padded, 1.0, packing)
+        if pruning is None or packing is not None or query.shape[2] < 2 * ROWS:
+            output = _by_document(query_columns, key_columns, padded, 1.0, packing)
+        else:
+            first = first_keys(query, key, scale, charge, pruning.epsilon)
+            output = pruned_attention(query_columns, key_columns, padded, first, pruning)
     return output[..., : value.shape[-1]].to(result)
 
 
@@ -78,7 +90,7 @@ def charge_columns(query: Tensor, key: Tensor, charge: Charge) -> tuple[Tensor, 
     return before_query.expand(*query.shape[:3], -1), before_key.expand(*key.shape[:3], -1)
 
 
-def _pairwise_attention(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
+def _pairwise_attention(query: Tensor, key: Tensor, value: Tensor, route: Route, pruning: Pruning | None) -> Tensor:
     """Where scores aren't plain dot products: row block by row block, each group of documents alone."""
     pairs, scale = route.frame.pairs, value.shape[-1] ** -0.5
     result = query.dtype
@@ -98,12 +110,20 @@ def _pairwise_attention(query: Tensor, key: Tensor, value: Tensor, route: Route)
         outputs = []
         for (q, k, v, *own), one in zip(groups, every, strict=True):
             if one is None:
-                outputs.append(masked_attention(q, k, v, scale, pairwise=route.pairwise))
+                outputs.append(_biased(q, k, v, scale, route.pairwise, pruning))
             else:
                 both = (own[0], own[1]) if own else None
                 outputs.append(pair_attention(q, k, v, scale, one, columns=both, pairwise=route.pairwise))
     output = outputs[0] if route.packing is None else into_rows(outputs, route.packing)
     return output.to(result)
+
+
+def _biased(
+    query: Tensor, key: Tensor, value: Tensor, scale: float, pairwise: PairwiseBias | None, pruning: Pruning | None
+) -> Tensor:
+    if pairwise is not None and query.is_cuda:  # where FlexAttention trains
+        return flex_biased_attention(query, key, value, scale, pairwise)
+    return masked_attention(query, key, value, scale, pairwise=pairwise, pruning=pruning)
 
 
 def _dtypes(query: Tensor, charge: Charge) -> tuple[torch.dtype, torch.dtype]:

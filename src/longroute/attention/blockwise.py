@@ -1,25 +1,27 @@
-"""Attention over blocks of rows: for scores that aren't plain dot products, and for queries that follow cached keys."""
+"""Attention over blocks of rows: for scores that aren't plain dot products, and for queries that follow cached keys.
+
+ROWS queries are looked at together: memory is O(ROWS · time), and scores are made again for gradients.
+"""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from longroute.attention.pruning import KEYS, ROWS, Pruning, content_bound, least_score
 from longroute.control.pairwise import PairwiseBias
 from longroute.transport.frame import PairScores
-
-ROWS = 512
-"""Queries that are looked at together: memory is O(ROWS · time), scores of other rows are made again for gradients."""
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Queries [first, last) of a chunk that `past` keys precede, and all keys up to them.
+    """Queries [first, last) of a chunk that `past` keys precede, and the keys up to them.
 
-    The first `pads` (batch) keys of each row are padding: nothing sees them but they themselves.
+    The first `pads` (batch) keys of each row are padding: nothing sees them but they themselves. `chosen` are the keys
+    that are looked at, None for all.
     """
 
     first: int
@@ -27,10 +29,11 @@ class Block:
     past: int
     pads: Tensor | None
     device: torch.device
+    chosen: Tensor | None = None
 
     @property
     def keys(self) -> int:
-        """Keys that are looked at."""
+        """Keys up to the last query."""
         return self.past + self.last
 
     @property
@@ -40,8 +43,12 @@ class Block:
 
     @property
     def key(self) -> Tensor:
-        """Index of every key, (key)."""
-        return torch.arange(self.keys, device=self.device)
+        """Index of every key that is looked at, (key)."""
+        return torch.arange(self.keys, device=self.device) if self.chosen is None else self.chosen
+
+    def of(self, x: Tensor) -> Tensor:
+        """Keys or values that are looked at, of all, (batch kv_head key dim)."""
+        return x[:, :, : self.keys] if self.chosen is None else x.index_select(2, self.chosen)
 
     def seen(self) -> Tensor:
         """Which keys a query sees, (batch|1 1 row key)."""
@@ -78,16 +85,53 @@ def masked_attention(
     *,
     pairwise: PairwiseBias | None = None,
     pads: Tensor | None = None,
+    pruning: Pruning | None = None,
 ) -> Tensor:
     """Softmax attention of plain dot products with a pairwise bias; query (batch head time dim), keys at least as many.
 
-    Queries are the last of the keys' tokens. Memory O(time), gradients too.
+    Queries are the last of the keys' tokens. Memory O(time), gradients too. Keys that no row of a block sees aren't
+    looked at, and with `pruning` none that is certified for all heads.
     """
     outputs = []
-    for block in blocks(query, key, pads):
-        parts = query[:, :, block.first : block.last], key[:, :, : block.keys], value[:, :, : block.keys]
+    skips = None if pairwise is None or pads is not None else unneeded_keys(query, key, scale, pairwise, pruning)
+    for number, block in enumerate(blocks(query, key, pads)):
+        if skips is not None and skips[number].any():
+            block = _without(block, skips[number])
+        parts = query[:, :, block.first : block.last], block.of(key), block.of(value)
         outputs.append(_recomputed(_masked_rows, *parts, block, pairwise, scale))
     return torch.cat(outputs, 2)
+
+
+def unneeded_keys(query: Tensor, key: Tensor, scale: float, pairwise: PairwiseBias, pruning: Pruning | None) -> Tensor:
+    """Which whole blocks of KEYS keys a block of ROWS queries needn't look at, (rows keys) bool; see `pruning`.
+
+    Needs what `PairwiseBias` promises: in a block the bias is largest for the nearest pair, or for the first key.
+    """
+    time, past = query.shape[2], key.shape[2] - query.shape[2]
+    row = torch.arange(past, key.shape[2], ROWS, device=key.device)[:, None]
+    begin = torch.arange(0, key.shape[2] - key.shape[2] % KEYS, KEYS, device=key.device)
+    head = torch.arange(pairwise.heads, device=key.device)[:, None, None]
+    with torch.no_grad():
+        bound = torch.maximum(pairwise(head, row, begin), pairwise(head, row, begin + KEYS - 1)).double()
+        if pruning is None:
+            certified = (bound == -torch.inf).all(0)
+        else:
+            bound = bound + content_bound(query, key, scale)
+            certified = (bound < least_score(query, key, scale, pruning.epsilon)).all(0).all(0)
+    certified &= begin + KEYS <= row
+    if pruning is not None:
+        lengths = (row[:, 0] + ROWS).clamp(max=key.shape[2]) - row[:, 0]
+        pruning.pairs += len(query) * pairwise.heads * (time * (time + 1) // 2 + time * past)
+        pruning.skipped += len(query) * pairwise.heads * int((certified.sum(1) * lengths).sum()) * KEYS
+    return certified
+
+
+def _without(block: Block, skipped: Tensor) -> Block:
+    """The block without the keys of skipped blocks."""
+    key = torch.arange(block.keys, device=block.device)
+    number = (key // KEYS).clamp(max=len(skipped) - 1)
+    within = key < len(skipped) * KEYS
+    return replace(block, chosen=key[~(skipped[number] & within)])
 
 
 def pair_attention(

@@ -43,10 +43,12 @@ class Evaluate:
     """Longest length as a multiple of the training length; a power of two."""
     spans: int = 2
     """Spans a document, at most."""
+    prune: float = 1e-6
+    """Largest share of a row's attention that long windows may skip, with a certificate; 0 for none."""
 
     def run(self, console: Console) -> int:
         run = RunFolder(self.folder)
-        facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans)
+        facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans, prune=self.prune)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
         documents = short_names(given)
@@ -83,4 +85,6 @@ def _print_result(console: Console, result: dict, out: Path) -> None:
         values = [result[key][length] for key in keys]
         table.add_row(length, *("-" if value is None else f"{value:.4g}" for value in values))
     console.print(table)
+    for length, share in list(result.get("skipped", {}).items())[-1:]:
+        console.print(f"skipped at {length} tokens, certified: {share:.1%} of attention", markup=False)
     console.print(f"written: {out / 'evaluation.json'}", markup=False, soft_wrap=True)

@@ -55,7 +55,5 @@ class _Counted:
 
     def __call__(self, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
         count = ((row + 1) / self.spec.near).clamp(min=1)
-        bias = -self.spec.strength * count.log()
-        return torch.where(row - key > self.spec.near, bias, 0.0).expand(
-            torch.broadcast_shapes(head.shape, row.shape, key.shape)
-        )
+        far = (row - key > self.spec.near) & (head >= 0)
+        return torch.where(far, -self.spec.strength * count.log(), 0.0)

@@ -17,6 +17,7 @@ class PairwiseBias(Protocol):
         """b of query heads `head`, for queries at positions `row` and keys at positions `key`.
 
         int64 tensors that broadcast; the result is their common shape, float32 at least, -inf where a key isn't seen.
-        Where key > row it means nothing, but is finite.
+        Where key > row it means nothing, but is no NaN. It never rises with the row, and of a stretch of keys the last
+        or the first has the largest: then what a block of rows can't see is known without a look at all pairs.
         """
         ...

@@ -50,6 +50,5 @@ class _Seen:
         self.spec, self.heads = spec, heads
 
     def __call__(self, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
-        seen = (row - key < self.spec.window) | (key < self.spec.sinks)
-        bias = torch.zeros_like(seen, dtype=torch.float32).masked_fill(~seen, -torch.inf)
-        return bias.expand(torch.broadcast_shapes(head.shape, row.shape, key.shape))
+        unseen = (row - key >= self.spec.window) & (key >= self.spec.sinks) & (head >= 0)
+        return torch.where(unseen, -torch.inf, 0.0)

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from longroute.attention import Route, encoding_name
+from longroute.attention import Encoding, Route, encoding_name
 from longroute.data.tokenizer import encode, load_tokenizer
 from longroute.diagnose.edit import Edit
 from longroute.diagnose.heads import Heads
@@ -39,6 +39,7 @@ class TracedDecoder:
             kv_heads=spec.kv_heads,
             head_dim=spec.head_dim,
             weights=weights_digest(model),
+            untraced=_untraced(model.encoding),
         )
 
     def encode(self, text: str) -> Tensor:
@@ -70,6 +71,12 @@ class TracedDecoder:
         return [block.attention for block in self.model.blocks]  # type: ignore[union-attr]  # ModuleList forgets its type
 
 
+def _untraced(encoding: Encoding) -> str | None:
+    if not encoding.transport.moves or "qkv" in encoding.transport.moves:
+        return None
+    return f"{encoding.transport.name} has no global frame, so its scores aren't dot products of queries and keys"
+
+
 def load_decoder(path: Path, device: torch.device) -> TracedDecoder:
     """The trained model of a run's folder. Raises InputError as `load_run` does, and for a weight that isn't finite."""
     folder = RunFolder(path)
@@ -90,6 +97,7 @@ def pulled(query: Tensor, key: Tensor, value: Tensor, route: Route) -> Heads:
         scale=value.shape[-1] ** -0.5,
         charge=None if charge is None else charge.accumulated(),
         slope=None if charge is None else charge.slope,
+        pairwise=route.pairwise,
         frame=route.frame,
         values_ride=route.values,
     )

@@ -8,6 +8,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from longroute.control import PairwiseBias
+
 
 class Accumulated(Protocol):
     """What transports accumulate to: `longroute.transport.frame.Frame` is one."""
@@ -27,11 +29,12 @@ _SCORES_AT_ONCE = 1 << 22
 class Heads:
     """One layer over a batch of windows, everything pulled into the global frame.
 
-        s_ij = scale · q̃_iᵀ k̃_j + m (c_i - c_j),   α_i = softmax over i - window < j ≤ i,   õ_i = Σ_j α_ij ṽ_j
+        s_ij = scale · q̃_iᵀ k̃_j + b_ij,   α_i = softmax over i - window < j ≤ i,   õ_i = Σ_j α_ij ṽ_j
 
     query is (batch head time dim); key and value are (batch kv_head time dim); query head h uses key-value head
-    h // (head / kv_head). `charge` is c, (batch|1 kv_head|1 time) in nats, float64; `slope` is m, (head). `frame` is
-    what they were pulled into, None if nothing moves or nobody knows; `values_ride` says whether values were.
+    h // (head / kv_head). b is m (c_i - c_j) with `charge` c, (batch|1 kv_head|1 time) in nats, float64, and `slope` m,
+    (head); or the `pairwise` bias of positions in the window; or 0. `frame` is what they were pulled into, None if
+    nothing moves or nobody knows; `values_ride` says whether values were.
     """
 
     query: Tensor
@@ -43,6 +46,7 @@ class Heads:
     window: int | None = None
     frame: Accumulated | None = None
     values_ride: bool = False
+    pairwise: PairwiseBias | None = None
 
     @property
     def time(self) -> int:
@@ -80,6 +84,8 @@ def score_rows(heads: Heads, index: Tensor) -> Rows:
         scores = scores + bias(heads, heads.charge[:, :, index, None] - heads.charge[:, :, None, :keys]).to(
             scores.dtype
         )
+    if heads.pairwise is not None:
+        scores = scores + pairwise_bias(heads.pairwise, index, torch.arange(keys, device=index.device)).to(scores.dtype)
     distance = index[:, None] - torch.arange(keys, device=index.device)
     unseen = distance < 0 if heads.window is None else (distance < 0) | (distance >= heads.window)
     return Rows(index, scores.masked_fill_(unseen, -math.inf), distance)
@@ -91,6 +97,12 @@ def content_scores(heads: Heads, index: Tensor, key: Tensor) -> Tensor:
     batch, kv_heads, keys, _ = key.shape
     query = heads.query[:, :, index].to(dtype).unflatten(1, (kv_heads, -1)).flatten(2, 3) * heads.scale
     return (query @ key.to(dtype).transpose(-1, -2)).view(batch, -1, len(index), keys)
+
+
+def pairwise_bias(pairwise: PairwiseBias, row: Tensor, key: Tensor) -> Tensor:
+    """b between positions `row` and positions `key`, (head row key)."""
+    head = torch.arange(pairwise.heads, device=row.device)[:, None, None]
+    return pairwise(head, row[:, None], key)
 
 
 def bias(heads: Heads, difference: Tensor) -> Tensor:

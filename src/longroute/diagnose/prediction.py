@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from longroute.diagnose.edit import attention
-from longroute.diagnose.heads import Heads, bias, content_scores, row_blocks, weighted_values
+from longroute.diagnose.heads import Heads, bias, content_scores, pairwise_bias, row_blocks, weighted_values
 from longroute.diagnose.spec import Text
 from longroute.diagnose.tail import keep_scored, tail_windows
 from longroute.diagnose.traced import TracedModel
@@ -43,7 +43,7 @@ class LongerContext:
         if heads.window is not None and heads.window <= self.near:  # a sliding window sees nothing far
             return attention(heads, lambda rows: rows.scores)
         generator = torch.Generator().manual_seed(layer)
-        key, value, charge = self._far_tokens(heads, generator)
+        key, value, charge, place = self._far_tokens(heads, generator)
         more, far = heads.time * (self.factor - 1), key.shape[2]
         blocks = []
         for rows in row_blocks(heads, more_keys=far):
@@ -52,6 +52,8 @@ class LongerContext:
                 beyond = beyond + bias(heads, heads.charge[:, :, rows.index, None] + charge[:, :, None]).to(
                     beyond.dtype
                 )
+            if heads.pairwise is not None:
+                beyond = beyond + pairwise_bias(heads.pairwise, rows.index + round(more), place).to(beyond.dtype)
             count = rows.index.to(beyond.dtype) / heads.time * (more / far)
             beyond = beyond + count.log()[:, None]
             weights = torch.cat([rows.scores, beyond], -1).softmax(-1)
@@ -59,15 +61,18 @@ class LongerContext:
             blocks.append(weighted_values(own, heads.value) + weighted_values(others, value))
         return torch.cat(blocks, 2)
 
-    def _far_tokens(self, heads: Heads, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _far_tokens(self, heads: Heads, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
         """Keys and values of the stand-ins in this window's frame, (batch kv_head key dim), and x + c'_end - c'_j.
 
-        The last is (batch kv_head|1 key), None without a charge.
+        The latter is (batch kv_head|1 key), None without a charge. Last, the keys' positions in the context, (key).
         """
-        batch = len(heads.query)
+        batch, time = len(heads.query), heads.time
         route = _Stretch.of(heads, batch)
-        keys, values, charges = [], [], []
+        keys, values, charges, places = [], [], [], []
+        begin = round(time * (self.factor - 1))
         for copy, more in zip(self.stand_ins, self._halves(heads.time), strict=True):
+            begin -= more * time // 2
+            places.append(torch.arange(self.near, time) - time + begin)
             for _ in range(more):
                 route = route.longer(torch.randint(batch, (batch,), generator=generator))
             key, value = heads.key[copy, :, self.near :], heads.value[copy, :, self.near :]
@@ -76,7 +81,8 @@ class LongerContext:
             if heads.charge is not None and route.charge is not None:
                 own = heads.charge.expand(batch, -1, -1)[copy]
                 charges.append(route.charge[..., None] + own[:, :, -1:] - own[:, :, self.near :])
-        return torch.cat(keys, 2), torch.cat(values, 2), torch.cat(charges, 2) if charges else None
+        charge = torch.cat(charges, 2) if charges else None
+        return torch.cat(keys, 2), torch.cat(values, 2), charge, torch.cat(places).clamp(min=0)
 
     def _halves(self, time: int) -> list[int]:
         """By how many half windows each copy is further off than the one before it: spread evenly over the context."""

@@ -64,11 +64,19 @@ def evaluate_run(
     device: torch.device,
     done: int = 0,
 ) -> Iterator[list[dict[str, Any]]]:
-    """The evaluation records of every span but the first `done`, a list a span. Raises NonFiniteError."""
+    """The evaluation records of every span but the first `done`, a list a span. Raises NonFiniteError.
+
+    Those of whole windows also have `pairs` of query and key and how many of them were `skipped`, if any could be.
+    """
     score = model_scorer(model, train, device)
+    pruning = model.prune(spec.prune or None)
     for span in choose_spans(shard, spec, train.length)[done:]:
-        records = list(evaluate_span(score, span, spec, train.length))
-        for record in records:
+        records = []
+        for record in evaluate_span(score, span, spec, train.length):
+            records.append(record)
+            if pruning is not None and pruning.pairs and record["protocol"] == "whole":
+                record |= {"pairs": pruning.pairs, "skipped": pruning.skipped}
+                pruning.pairs = pruning.skipped = 0
             if not math.isfinite(record["nats"]):
                 where = f"evaluation of {span.book!r}, span {span.index}, at length {record['length']}"
                 raise NonFiniteError(train.steps, f"{where}: loss {record['nats']:g}")

@@ -18,12 +18,16 @@ class EvaluateSpec:
     """Spans a book, at most; spread evenly over it."""
     window_tokens: int = 16_384
     """Tokens that go through the model at once, unless one window is longer."""
+    prune: float = 1e-6
+    """Largest share of a row's attention that long windows may skip, with a certificate; 0 for none."""
 
     def __post_init__(self):
         if self.reach < 2 or self.reach & (self.reach - 1):
             raise InputError(f"evaluate: reach must be a power of two from 2, not {self.reach}")
         if self.spans < 1 or self.window_tokens < 1:
             raise InputError(f"evaluate: spans and window_tokens must be at least 1: {self}")
+        if not 0 <= self.prune < 1:
+            raise InputError(f"evaluate: prune must be a share of attention, 0 <= prune < 1, not {self.prune}")
 
     def lengths(self, train_length: int) -> tuple[int, ...]:
         """L₀, 2 L₀, … reach · L₀. Raises InputError for an odd L₀, whose windows can't step by half."""

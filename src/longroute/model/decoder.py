@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from longroute.attention import Encoding, LayerCache, Route, attend
+from longroute.attention import Encoding, LayerCache, Pruning, Route, attend
 from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.transport import LayerShape
@@ -43,8 +43,10 @@ class ModelSpec:
 class RouteAttention(nn.Module):
     """`attend` as a module without weights, so that a forward hook can look at a layer's attention, or replace it."""
 
+    pruning: Pruning | None = None
+
     def forward(self, query: Tensor, key: Tensor, value: Tensor, route: Route) -> Tensor:
-        return attend(query, key, value, route)
+        return attend(query, key, value, route, pruning=self.pruning)
 
 
 class Attention(nn.Module):
@@ -142,6 +144,17 @@ class Decoder(nn.Module):
             assert isinstance(block, Block)  # ModuleList forgets its items' type
             block.attention.output.weight.mul_((2 * self.spec.layers) ** -0.5)
             block.feed_forward.output.weight.mul_((2 * self.spec.layers) ** -0.5)
+
+    def prune(self, epsilon: float | None) -> Pruning | None:
+        """From now on skip keys with less than `epsilon` of a row's attention; returns the count of what is skipped.
+
+        Only certified ones, see `attention.pruning`. None: look at all again.
+        """
+        pruning = None if epsilon is None else Pruning(epsilon)
+        for module in self.modules():
+            if isinstance(module, RouteAttention):
+                module.pruning = pruning
+        return pruning
 
     def forward(self, token_ids: Tensor, packing: Packing | None = None) -> Tensor:
         """Logits (batch time vocabulary). For long inputs take `hidden_states` and `token_losses`: O(time) memory."""

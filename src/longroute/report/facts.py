@@ -1,6 +1,6 @@
 """What the page states about a comparison beside its results: how it was measured, on what, with what."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from longroute.report.comparison import Comparison
@@ -19,8 +19,22 @@ def measured_facts(summary: Mapping[str, Any], comparison: Comparison, log: RunL
         ("scored over the fixed tail", _scored(rows, "tail_scored_tokens")),
         ("held-out text", _spans(bootstrap, log)),
         ("intervals", _intervals(bootstrap, comparison)),
+        ("attention skipped, certified", _skipped(rows, comparison)),
     ]
     return [(name, fact) for name, fact in facts if fact]
+
+
+def _skipped(rows: Sequence[Mapping[str, Any]], comparison: Comparison) -> str:
+    """What certified pruning skipped of each encoding's attention at the longest length, the mean over seeds."""
+    shares: dict[str, list[float]] = {}
+    for row in rows:
+        share = (row.get("skipped") or {}).get(str(comparison.longest))
+        if share:
+            shares.setdefault(str(row["encoding"]), []).append(float(share))
+    if not shares:
+        return ""
+    parts = [f"{name} {sum(each) / len(each):.0%}" for name, each in shares.items()]
+    return f"at {length_text(comparison.longest or 0)} tokens: {', '.join(parts).replace('%', ' %')}"
 
 
 def provenance_facts(summary: Mapping[str, Any]) -> Facts:
