@@ -14,4 +14,6 @@ from longroute.attention import encoding_name as encoding_name
 from longroute.attention import parse_encoding as parse_encoding
 from longroute.data.packing import Packing as Packing
 from longroute.errors import InputError as InputError
+from longroute.model import Decoder as Decoder
+from longroute.model import Decoding as Decoding
 from longroute.transport import LayerShape as LayerShape

@@ -61,7 +61,7 @@ def test_c2_an_empty_document_contributes_nothing(encoding: Encoding, boundaries
 
 def test_c3_there_is_one_way_to_keep_documents_apart() -> None:
     """A mask beside the packing can't be given, so neither can silently overwrite the other."""
-    assert list(inspect.signature(attend).parameters) == ["query", "key", "value", "route"]
+    assert list(inspect.signature(attend).parameters) == ["query", "key", "value", "route", "pruning"]
     assert {field.name for field in dataclasses.fields(Route)} == {"frame", "values", "charge", "pairwise", "packing"}
 
 

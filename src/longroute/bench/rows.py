@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from longroute.attention import Route, attend, parse_encoding
+from longroute.attention import Pruning, Route, attend, parse_encoding
 from longroute.attention.encoding import step_inputs
+from longroute.bench.decoding import decoding_rows
 from longroute.bench.precision import largest_error
+from longroute.bench.reflections import reflection_rows
+from longroute.bench.row import Job, Limited, Timed
 from longroute.control import Charge
 from longroute.control.alibi import alibi_slopes
 from longroute.evaluate.run import model_scorer
@@ -18,33 +20,9 @@ from longroute.model import Decoder, ModelSpec, token_losses
 from longroute.model.decoder import Attention
 from longroute.train import TrainSpec
 
-Job = Callable[[], object]
 HEADS, HEAD_DIM = 8, 64
 WIDTH = HEADS * HEAD_DIM
 LONG = 65_536
-
-
-@dataclass(frozen=True)
-class Timed:
-    """`job` against `reference`, each built once and run in turn: the ratio of times must be at most `goal`."""
-
-    name: str
-    against: str
-    shape: str
-    goal: float
-    job: Callable[[], Job]
-    reference: Callable[[], Job]
-
-
-@dataclass(frozen=True)
-class Limited:
-    """A number that `measure` returns as a share of its limit, or the row's peak memory where `limit_mib` is set."""
-
-    name: str
-    against: str
-    shape: str
-    measure: Callable[[], float]
-    limit_mib: float | None = None
 
 
 def bench_rows(device: torch.device) -> list[Timed | Limited]:
@@ -66,10 +44,36 @@ def bench_rows(device: torch.device) -> list[Timed | Limited]:
     for name in ("alibi", "forget"):
         measure = _error_share(name, device)
         rows.append(Limited(f"{name} error", "1e-5 from float64", f"L={LONG}, every row, float32", measure))
+    rows += reflection_rows(HEADS, HEAD_DIM, device) + _pruned_rows(device) + decoding_rows(device)
     ours, theirs = _train_step(device), _llama_step(device)
     rows.append(Timed("mini rope training step", "transformers Llama", "8 × 64 tokens, float32", 1.0, ours, theirs))
     rows.append(Limited("evaluation", "2 GiB", f"one window of {LONG}, mini", _long_evaluation(device), limit_mib=2048))
     return rows
+
+
+def _pruned_rows(device: torch.device) -> list[Timed | Limited]:
+    """Certified pruning at LONG tokens."""
+    rows: list[Timed | Limited] = []
+    for name in ("alibi", "forget"):
+        charge, shape = _charge(name, LONG, device), f"L={LONG}, {HEADS} × {HEAD_DIM}, forward, ε = 1e-6"
+        pruned, whole = (_forward(charge, LONG, device, pruning) for pruning in (Pruning(1e-6), None))
+        rows.append(Timed(f"pruned {name} attention", "unpruned", shape, 1 / 5, pruned, whole, pairs=2))
+    return rows
+
+
+def _forward(
+    charge: Callable[[], Charge], length: int, device: torch.device, pruning: Pruning | None
+) -> Callable[[], Job]:
+    def build() -> Job:
+        query, key, value = _query_key_value(length, device)
+
+        def job() -> None:
+            with torch.inference_mode():
+                attend(query, key, value, Route(charge=charge()), pruning=pruning)
+
+        return job
+
+    return build
 
 
 def _layer(encoding: str, length: int, device: torch.device, *, given: bool = False) -> Callable[[], Job]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
-from longroute.bench.rows import Job, Limited, Timed, bench_rows
+from longroute.bench.row import Job, Limited, Timed
+from longroute.bench.rows import bench_rows
 from longroute.errors import InputError, nearest
 
-_PAIRS = 25
 _SECONDS = 20.0
 
 
@@ -48,19 +48,19 @@ def _ratio(row: Timed | Limited, device: torch.device) -> float | None:
     if isinstance(row, Limited):
         return row.measure()
     try:
-        return paired_ratio(row.job(), row.reference(), device)
+        return paired_ratio(row.job(), row.reference(), device, pairs=row.pairs)
     except ImportError:
         return None
 
 
-def paired_ratio(job: Job, reference: Job, device: torch.device) -> float:
+def paired_ratio(job: Job, reference: Job, device: torch.device, *, pairs: int = 25) -> float:
     """Least time of `job` over least time of `reference`, run in turn: whatever else a machine does only adds."""
-    for warm in (job, reference, job, reference):
+    for warm in (job, reference, job, reference) if pairs > 2 else (job,):
         _seconds(warm, device)
     ours: list[float] = []
     theirs: list[float] = []
     began = time.perf_counter()
-    while len(ours) < _PAIRS and (len(ours) < 3 or time.perf_counter() - began < _SECONDS):
+    while len(ours) < pairs and (len(ours) < 3 or time.perf_counter() - began < _SECONDS):
         ours.append(_seconds(job, device))
         theirs.append(_seconds(reference, device))
     return min(ours) / min(theirs)

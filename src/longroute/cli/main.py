@@ -11,6 +11,7 @@ from longroute.cli.compare import Compare
 from longroute.cli.diagnose import Diagnose
 from longroute.cli.encodings import Encodings
 from longroute.cli.evaluate import Evaluate
+from longroute.cli.generate import Generate
 from longroute.cli.theory import Theory
 from longroute.cli.train import Train
 from longroute.errors import InputError
@@ -20,10 +21,14 @@ Verb = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Generate, tyro.conf.subcommand("generate")]
     | Annotated[Encodings, tyro.conf.subcommand("encodings")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Theory, tyro.conf.subcommand("theory")]
 )
+
+RESUMABLE = (Compare, Train, Evaluate, Diagnose)
+"""Verbs that keep what they have done when they are stopped."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.print(f"longroute: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 2
     except KeyboardInterrupt:
-        console.print("stopped; the same command goes on from here")
+        console.print("stopped; the same command goes on from here" if isinstance(verb, RESUMABLE) else "stopped")
         return 130
 
 

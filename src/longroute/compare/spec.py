@@ -15,10 +15,13 @@ CANDIDATES = (
     "random-qkv",
     "learned-qk",
     "learned-qkv",
+    "householder-qkv",
     "alibi",
+    "log-distance",
+    "rope-qk+forget",
     "learned-qkv+forget",
 )
-"""The paper's encodings, its control, and a rotation with far-mass control of our own."""
+"""The paper's encodings, reflections beside its rotations, far-mass controls alone, and with a rotation."""
 
 DIAL = (
     *(f"random-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001)),

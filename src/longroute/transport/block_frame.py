@@ -10,22 +10,19 @@ from longroute.transport.prefix_product import prefix_product
 class BlockFrame:
     """A_t = ⊕_p A_t,p with A_t,p = M_t,p … M_1,p orthogonal, n × n; block p holds the dimensions p, p + dim/n, ….
 
-    `matrices` are M, (batch|1 kv_head|1 time block n n); `before` (batch|1 kv_head|1 block n n) is the frame that the
-    first token finds. Computed in the matrices' dtype or x's, whichever is wider, and rounded once to x's.
+    `matrices` are M, (batch|1 kv_head|1 time block n n), multiplied in their own dtype; `before` (batch|1 kv_head|1
+    block n n) is the frame that the first token finds. Products are rounded to `dtype`, results to x's.
     """
 
     pairs: PairScores | None = None
 
-    def __init__(self, matrices: Tensor, before: Tensor | None = None):
+    def __init__(self, matrices: Tensor, dtype: torch.dtype, before: Tensor | None = None):
         size = matrices.shape[-1]
         identity = torch.eye(size, dtype=matrices.dtype, device=matrices.device)
         if before is None:
             before = identity.expand(1, 1, matrices.shape[3], size, size)
-        self.product = prefix_product(matrices, before.to(matrices.dtype))
-
-    @property
-    def end(self) -> Tensor:
-        return self.product[:, :, -1]
+        product = prefix_product(matrices, before.to(matrices.dtype))
+        self.product, self.end = product.to(dtype), product[:, :, -1]
 
     def pull(self, x: Tensor) -> Tensor:
         return self._apply(self.product.mT, x)

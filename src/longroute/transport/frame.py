@@ -95,22 +95,17 @@ def rotation_matrix(angle: Tensor) -> Tensor:
 class RotationFrame:
     """A_t = ⊕_p R(Φ_t,p): one rotation a plane, R counter-clockwise, planes paired half-split as (p, p + dim/2).
 
-    `phase` is Φ in radians, (batch|1, kv_head|1, time, dim/2), float32 or float64. The rotation is computed in that
+    `phase` is Φ in radians, (batch|1, kv_head|1, time, dim/2), float32 or float64; `end` the last one as binary angles,
+    (batch|1 kv_head|1 1 dim/2) int64. The rotation is computed in that
     dtype or x's, whichever is wider, and rounded once to x's.
     """
 
     pairs: PairScores | None = None
 
-    def __init__(self, phase: Tensor, end: Callable[[], Tensor] | None = None):
-        self.phase = phase
-        self._end = end
+    def __init__(self, phase: Tensor, end: Tensor | None = None):
+        self.phase, self.end = phase, end
         self._cos, self._sin = phase.detach().cos(), phase.detach().sin()
         self._minus_sin = -self._sin
-
-    @property
-    def end(self) -> Tensor | None:
-        """The last phase as binary angles, (batch|1 kv_head|1 1 dim/2) int64, if `end` was given to make it."""
-        return None if self._end is None else self._end()
 
     def pull(self, x: Tensor) -> Tensor:
         return self._rotate(x, self._minus_sin, self._sin, -1)

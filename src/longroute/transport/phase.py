@@ -37,17 +37,20 @@ class _Accumulate(torch.autograd.Function):
     """Radians of the accumulated phase; its gradient passes straight through the rounding: a reverse running sum."""
 
     @staticmethod
-    def forward(ctx, angle: Tensor, starts: Tensor | None, before: Tensor | None, dtype: torch.dtype) -> Tensor:
+    def forward(
+        ctx, angle: Tensor, starts: Tensor | None, before: Tensor | None, dtype: torch.dtype
+    ) -> tuple[Tensor, Tensor]:
         ctx.save_for_backward(starts)
         ctx.angle_dtype = angle.dtype
         broken = angle.sum(2, keepdim=True) * 0  # NaN where an angle isn't finite, which an integer can't say; else 0
-        return to_radians(running_sum(to_turns(angle), starts, before), dtype) + broken.to(dtype)
+        turns = running_sum(to_turns(angle), starts, before)
+        ctx.mark_non_differentiable(turns)
+        return to_radians(turns, dtype) + broken.to(dtype), turns
 
     @staticmethod
     def backward(ctx, *grad_outputs: Tensor):
-        (grad,) = grad_outputs
         (starts,) = ctx.saved_tensors
-        return reverse_running_sum(grad, starts).to(ctx.angle_dtype), None, None, None
+        return reverse_running_sum(grad_outputs[0], starts).to(ctx.angle_dtype), None, None, None
 
 
 def accumulate(
@@ -56,20 +59,15 @@ def accumulate(
     *,
     before: Tensor | None = None,
     dtype: torch.dtype = torch.float32,
-) -> Tensor:
-    """Phases Φ_t = Σ_{start(t) ≤ s ≤ t} θ_s in radians, (batch head time plane), rounded once to `dtype`.
+) -> tuple[Tensor, Tensor]:
+    """Phases Φ_t = Σ_{start(t) ≤ s ≤ t} θ_s in radians, rounded once to `dtype`, and as binary angles, (batch head time
+    plane) both.
 
     `steps` θ are binary angles (int64) or radians (float); the latter carry gradients, ∂Φ_t/∂θ_s = 1 for s within the
-    sum (the rounding to fixed point counts as the identity). `starts` is explained at `running_sum`; `before`
-    is the `end` of the chunk before.
+    sum (the rounding to fixed point counts as the identity). `starts` is explained at `running_sum`; `before` is the
+    last binary angle of the tokens before.
     """
     if steps.dtype == torch.int64:
-        return to_radians(running_sum(steps, starts, before), dtype)
+        turns = running_sum(steps, starts, before)
+        return to_radians(turns, dtype), turns
     return _Accumulate.apply(steps, starts, before, dtype)  # type: ignore[return-value]  # Function.apply is untyped
-
-
-def end(steps: Tensor, before: Tensor | None = None) -> Tensor:
-    """The phase after the last step as binary angles, (batch head 1 plane): what a later chunk goes on from."""
-    turns = steps if steps.dtype == torch.int64 else to_turns(steps)
-    total = turns.sum(2, keepdim=True)
-    return total if before is None else total + before

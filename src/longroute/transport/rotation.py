@@ -1,14 +1,12 @@
 """What all rotations share: how wide the angles of each plane are spread, and a step as a matrix (its definition)."""
 
-from functools import partial
-
 import torch
 from torch import Tensor, nn
 
 from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.transport.frame import RotationFrame, rotation_matrix
-from longroute.transport.phase import accumulate, end, to_radians
+from longroute.transport.phase import accumulate, to_radians
 
 
 def plane_count(head_dim: int) -> int:
@@ -41,7 +39,8 @@ class RotationSteps(nn.Module):
         self, steps: Tensor, dtype: torch.dtype, *, packing: Packing | None = None, before: Tensor | None = None
     ) -> RotationFrame:
         starts = None if packing is None else packing.starts
-        return RotationFrame(accumulate(steps, starts, before=before, dtype=dtype), partial(end, steps, before))
+        phase, turns = accumulate(steps, starts, before=before, dtype=dtype)
+        return RotationFrame(phase, turns[:, :, -1:])
 
     def matrix(self, steps: Tensor) -> Tensor:
         angle = to_radians(steps, torch.float64) if steps.dtype == torch.int64 else steps
