@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 import tiny_comparison as tiny
+import torch
 from tiny_comparison import Finished
 
 from longroute.cli.main import main
