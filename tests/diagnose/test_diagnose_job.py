@@ -179,3 +179,23 @@ def test_lengths_that_a_model_can_not_read_are_refused():
     with pytest.raises(InputError, match="can't read more than 64"):
         resolve_lengths(DiagnoseSpec((64, 128)), anatomy)
     assert resolve_lengths(DiagnoseSpec(), Anatomy("run", "longroute", 64, 1, 1, 1, 8))[-1] == 8192
+
+
+@pytest.mark.parametrize("encoding", ["path-qk", "log-distance", "householder-qkv+window:window=24", "block-qk"])
+def test_every_kind_of_encoding_is_diagnosed(encoding: str, place: Path, tmp_path: Path):
+    """PaTH has no global frame: its loss and its steps alone, which shrink what they carry. The others in full."""
+    text = ["--text", str(place / "train.txt"), "--heldout", str(place / "heldout.txt")]
+    assert main(["train", "--encoding", encoding, *text, "--out", str(tmp_path / "run"), *TINY]) == 0
+    heldout = ["--text", str(place / "heldout.txt"), "--lengths", "16", "32", "64", "--spans", "1"]
+    assert main(["diagnose", str(tmp_path / "run"), *heldout, "--out", str(tmp_path / "out")]) == 0
+    result = json.loads((tmp_path / "out" / "diagnosis.json").read_text())
+    page = (tmp_path / "out" / "diagnosis.html").read_text("utf-8")
+    (layer,) = result["transports"]
+    if encoding.startswith("path"):
+        assert "no global frame" in result["model"]["untraced"]
+        assert min(map(min, layer["norm"])) < 0.9
+        assert "How fast the model" in page
+    else:
+        assert result["model"]["untraced"] is None
+        assert result["heads"]["64"]["far_mass"]["mean"][0][0] is not None
+        assert layer is None or min(map(min, layer["norm"])) > 1 - 1e-6

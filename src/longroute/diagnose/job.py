@@ -91,7 +91,7 @@ class Diagnosis:
 
     def measure_transports(self) -> None:
         """How fast each layer's steps forget, on one stretch of text."""
-        if ("transports", 0, None) in self.records or not self.traced:
+        if ("transports", 0, None) in self.records:
             return
         time = min(_STEPS_OF, REACH * self.train_length, self.text.tokens.shape[1] - 1)
         layers, known = [], {}
