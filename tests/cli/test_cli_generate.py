@@ -2,7 +2,9 @@
 
 import io
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,3 +212,11 @@ def test_a_tokenizer_of_another_run_is_refused_before_anything_is_written(
 
 def _larger_tokenizer() -> Tokenizer:
     return train_tokenizer([Document("text", "ab cd ef gh ij kl mn op qr st uv wx yz der König " * 9)], vocab_size=999)
+
+
+def test_a_reader_that_leaves_early_is_no_error(run: Path):
+    line = shlex.join([sys.executable, "-m", "longroute.cli.main", "generate", str(run), "--prompt", "Once"])
+    done = subprocess.run(f"{line} | head -c 1", shell=True, capture_output=True, text=True, timeout=60, check=False)
+    assert len(done.stdout) == 1
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr

@@ -1,5 +1,6 @@
 """The command line: one verb a station."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -32,7 +33,7 @@ RESUMABLE = (Compare, Train, Evaluate, Diagnose)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; returns its exit code: 0 done, 1 a run failed, 2 bad input, 130 stopped."""
+    """Run a command; returns its exit code: 0 done, 1 a run failed, 2 bad input, 130 stopped, 141 unread."""
     console = Console(stderr=True)
     verb = tyro.cli(Verb, prog="longroute", description=__doc__, args=arguments)
     try:
@@ -40,6 +41,9 @@ def main(arguments: list[str] | None = None) -> int:
     except InputError as error:
         console.print(f"longroute: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 2
+    except BrokenPipeError:  # whoever read stdout has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except KeyboardInterrupt:
         console.print("stopped; the same command goes on from here" if isinstance(verb, RESUMABLE) else "stopped")
         return 130

@@ -43,10 +43,12 @@ class Decoding:
         self.length += token_ids.shape[1]
         return self.model.norm(x)
 
+    @torch.no_grad()
     def logits(self, token_ids: Tensor) -> Tensor:
         """Logits (batch time vocabulary) of tokens that follow those before."""
         return F.linear(self.extend(token_ids), self.model.embedding.weight)
 
+    @torch.no_grad()
     def next_logits(self, token_ids: Tensor) -> Tensor:
         """Logits (batch vocabulary) of the token after these."""
         return F.linear(self.extend(token_ids)[:, -1], self.model.embedding.weight)
