@@ -18,6 +18,8 @@ HORIZON = 128
 """A prediction looks as far as this many times the training length, or the longest length measured."""
 _ENOUGH = 1.25
 """A predicted ratio past which nothing longer is looked at."""
+_FLAT = 1.02
+"""A predicted ratio below which the next length is four times as long, not twice."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ def predict_breaking(diagnosis: Diagnosis) -> Generator[str, None, dict[str, Any
         return {"from_lengths": list(diagnosis.short), "unpredicted": why, "breaking": None, "ratio": {}}
     units = {length: diagnosis.units("loss", length) for length in diagnosis.short if length >= base}
     horizon, length = max(HORIZON * base, diagnosis.lengths[-1]), window
-    while diagnosis.ratio("loss" if length == window else "virtual", length) < _ENOUGH and 2 * length <= horizon:
-        length *= 2
+    while (ratio := diagnosis.ratio("loss" if length == window else "virtual", length)) < _ENOUGH and (
+        2 * length <= horizon
+    ):
+        length *= 4 if ratio < _FLAT and 4 * length <= horizon else 2
         yield f"prediction for {length:,} tokens"
         diagnosis.predict(length)
         units[length] = diagnosis.units("virtual", length)
