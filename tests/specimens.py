@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from longroute.attention import Encoding, PositionEncoding, Route, encoding_name
-from longroute.control import Control, ForgetGate
+from longroute.control import Control, ForgetGate, LogCount, WindowWithSinks
 from longroute.data.packing import Packing
 from longroute.model import ModelSpec
 from longroute.transport import Householder, LayerShape, NoTransport, PaTH, RoPE, RotationFrame, Transport
@@ -63,7 +63,9 @@ def both(transport: Transport | type[Transport]) -> tuple[bool, ...]:
 
 
 TRANSPORTS: list[Transport] = [spec for kind in typing.get_args(Transport) for spec in variants(kind)]
-CONTROLS: list[Control] = [spec for kind in typing.get_args(Control) for spec in variants(kind)]
+NARROW = {LogCount: LogCount(near=3), WindowWithSinks: WindowWithSinks(window=3, sinks=1)}
+"""Controls whose defaults would do nothing to sequences of a few dozen tokens."""
+CONTROLS: list[Control] = [NARROW.get(kind, spec) for kind in typing.get_args(Control) for spec in variants(kind)]
 ENCODINGS = list(
     dict.fromkeys(
         [

@@ -10,10 +10,11 @@ import torch
 from specimens import ENCODINGS, TOLERANCES, WIDTH, Sample, assert_close, build, draw_sample, named
 from torch import Tensor
 
-from longroute.attention import Encoding, PositionEncoding, attend, walk_attention
+from longroute.attention import Encoding, PositionEncoding, attend, parse_encoding, walk_attention
 from longroute.control import ForgetGate
 from longroute.data.packing import Packing
 from longroute.transport import LayerShape, LearnedRotation
+from longroute.transport.compact_wy import CHUNK
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -91,6 +92,26 @@ def test_attend_equals_every_route_walked(encoding: Encoding, case: Case, dtype:
     assert found.keys() == expected.keys()
     for what, tensor in found.items():
         assert tensor.dtype == dtype
+        assert_close(tensor, expected[what], what)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["householder-qkv", "householder-qk:reflections=2", "path-qk+forget", "block-qkv", "learned-qk+log-distance"],
+)
+def test_attend_equals_every_route_walked_across_chunks(name: str) -> None:
+    """More tokens than a chunk of reflections, or a block of PaTH, holds; one head, or the walk takes minutes."""
+    encoding, time = parse_encoding(name), 2 * CHUNK + 3
+    position = build(encoding, heads=1, kv_heads=1, dtype=torch.float64)
+    sample = draw_sample(time, batch=1, heads=1, kv_heads=1, dtype=torch.float64)
+    for x in (sample.query, sample.key, sample.value, sample.hidden):
+        x.requires_grad_()
+    cotangent = torch.randn(sample.query.shape, generator=torch.Generator().manual_seed(9)).double()
+    tensors = (sample.query, sample.key, sample.value)
+    walk = walk_attention(*tensors, position, hidden=sample.hidden, token_ids=sample.token_ids)
+    expected = with_gradients(walk, position, sample, cotangent)
+    route = position(sample.hidden, sample.token_ids)
+    for what, tensor in with_gradients(attend(*tensors, route), position, sample, cotangent).items():
         assert_close(tensor, expected[what], what)
 
 

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from longroute.attention import PositionEncoding, attend, parse_encoding
+from longroute.attention.encoding import step_inputs
 from longroute.transport import LayerShape
 
 SHAPE = LayerShape(width=32, heads=4, kv_heads=2, head_dim=16, vocabulary=50)
@@ -61,3 +62,54 @@ def test_a_broken_weight_reaches_attention():
         given = route.frame.pull(query) if route.charge is None else route.charge.columns(torch.float32)[1]
         assert given[:, 0].isnan().any(-1).all()
         assert not given[:, -1].isnan().any()
+
+
+@pytest.mark.parametrize("name", ["rope-qkv", "learned-qkv", "householder-qkv", "block-qkv", "random-householder-qkv"])
+@pytest.mark.parametrize("learning", [True, False])
+def test_autocast_keeps_the_frame(name: str, learning: bool):
+    hidden, ids, query, *_ = tensors(300)
+    position = layer(name)
+    expected = position(hidden, ids).frame.pull(query)
+    with torch.set_grad_enabled(learning), torch.autocast("cpu", torch.bfloat16):
+        inside = position(hidden, ids).frame
+        found = inside.pull(query)
+    assert found.dtype == torch.float32
+    assert (found - expected).abs().max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    "name", ["householder-qkv", "random-householder-qk", "block-qk", "path-qk+forget", "log-distance"]
+)
+def test_autocast_trains(name: str):
+    """Gradients of attention under autocast are those without it, to bfloat16's rounding."""
+    hidden, ids, query, key, value = tensors(150)
+    position = layer(name)
+    leaves = [hidden.requires_grad_(), query.requires_grad_(), *position.parameters()]
+    grads = []
+    for enabled in (False, True):
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            output = attend(query, key, value, position(hidden, ids))
+        assert output.dtype == (torch.bfloat16 if enabled else torch.float32)
+        grads.append(torch.autograd.grad(output.float().square().sum(), leaves, materialize_grads=True))
+    for exact, half in zip(*grads, strict=True):
+        assert (half - exact).norm() <= 0.05 * exact.norm()
+
+
+@pytest.mark.parametrize("name", ["random-householder", "random-block", "random-path", "random"])
+def test_frozen_steps_survive_a_cast(name: str):
+    hidden, ids, *_ = tensors(60)
+    inputs = step_inputs(hidden, ids, None)
+    kept = layer(f"{name}:by=position").steps(inputs)
+    position = layer(f"{name}:by=position")
+    position.steps(step_inputs(hidden[:, :10], ids[:, :10], None))
+    assert torch.equal(position.to(torch.bfloat16).steps(inputs), kept)
+
+
+def test_a_route_first_used_without_gradients_has_them_later():
+    hidden, ids, query, key, value = tensors(70)
+    hidden.requires_grad_()
+    route = layer("path-qk")(hidden, ids)
+    with torch.no_grad():
+        attend(query, key, value, route)
+    (grad,) = torch.autograd.grad(attend(query, key, value, route).square().sum(), hidden)
+    assert grad.norm() > 0.1

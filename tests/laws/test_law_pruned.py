@@ -133,3 +133,16 @@ def test_charges_of_batches_with_few_heads_are_certified_together() -> None:
 def test_epsilon_is_a_share(epsilon: float) -> None:
     with pytest.raises(InputError, match="epsilon"):
         Pruning(epsilon)
+
+
+def test_a_certificate_in_half_precision_is_one() -> None:
+    """Large norms, all along one direction: rounding of the self score alone would break the bound."""
+    time = 2 * ROWS + 76
+    direction = torch.tensor([0.5, -0.5, 0.5, 0.5])
+    query = key = (100 * direction).expand(1, 1, time, 4).bfloat16() + torch.randn(1, 1, time, 4).bfloat16()
+    charge = Charge(torch.full((1, 1, time), -1.0, dtype=torch.float64), torch.tensor([1.0]), None)
+    first = first_keys(query, key, 0.5, charge, 1e-6)
+    place = torch.arange(time)
+    scores = query.double() @ key.double().mT * 0.5 - (place[:, None] - place).double()
+    weights = scores.masked_fill(place > place[:, None], -torch.inf).softmax(-1)
+    assert (weights * (place < first[:, place // ROWS, None])).sum(-1).max() <= 1e-6

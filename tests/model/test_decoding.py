@@ -20,14 +20,17 @@ DRAWS = settings(max_examples=8)
 
 
 def moved(encoding: Encoding, spec: ModelSpec | None = None) -> Decoder:
-    """A model whose parameters are all moved from their start, so that steps and gates have something to say."""
+    """A float64 model whose steps, gates and scores all have something to say: nothing is near its start, or zero."""
     model = Decoder(spec or small_model(), encoding, seed=1)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)
         for block in model.blocks:
-            for parameter in block.attention.position.parameters():  # type: ignore[union-attr]  # ModuleList forgets
+            attention = block.attention  # type: ignore[union-attr]  # ModuleList forgets
+            for parameter in attention.position.parameters():
                 parameter.add_(torch.randn(parameter.shape), alpha=0.3)
-    return model.eval()
+            attention.project.weight.mul_(25)  # scores of the order of 1
+            attention.output.weight.mul_(25)
+    return model.double().eval()
 
 
 def in_chunks(decoding: Decoding, token_ids: Tensor, cuts: list[int]) -> Tensor:
@@ -137,7 +140,7 @@ LONG = ["rope-qk", "learned-qkv+forget", "random-qkv", "householder-qkv", "path-
 @pytest.mark.parametrize("name", LONG)
 def test_a_thousand_tokens_one_by_one(name: str) -> None:
     spec = ModelSpec(layers=1, width=32, heads=2, kv_heads=2, head_dim=16, hidden=32, vocabulary=VOCABULARY)
-    model, token_ids = moved(parse_encoding(name), spec), draw_sample(1024, batch=1).token_ids
+    model, token_ids = moved(parse_encoding(name), spec).float(), draw_sample(1024, batch=1).token_ids
     decoding = Decoding(model)
     found = [decoding.logits(token_ids[:, :500])]
     found += [decoding.logits(token_ids[:, t : t + 1]) for t in range(500, 1024)]
@@ -153,6 +156,26 @@ def test_a_thousand_tokens_one_by_one(name: str) -> None:
 def test_what_does_not_fit_is_refused(lengths: list[int] | None, shape: tuple[int, int], message: str) -> None:
     with pytest.raises(InputError, match=message.replace("(", r"\(").replace(")", r"\)")):
         Decoding(moved(parse_encoding("rope-qk")), lengths=lengths).logits(torch.zeros(shape, dtype=torch.int64))
+
+
+def test_rows_are_the_same_from_chunk_to_chunk() -> None:
+    decoding = Decoding(moved(parse_encoding("rope-qk")))
+    decoding.logits(torch.zeros(1, 3, dtype=torch.int64))
+    with pytest.raises(InputError, match="of 1 rows"):
+        decoding.logits(torch.zeros(2, 1, dtype=torch.int64))
+    with pytest.raises(InputError, match="rows from 0 to 0"):
+        decoding.reorder(torch.tensor([1]))
+
+
+def test_a_route_keeps_no_more_than_its_end() -> None:
+    """Its tensors own their memory: none is a view of a whole prompt's frames."""
+    for name in ("block-qkv", "learned-qkv+forget", "householder-qk"):
+        decoding = Decoding(moved(parse_encoding(name)), rollback=4)
+        decoding.logits(draw_sample(400).token_ids)
+        for cache in decoding._caches:
+            for end in (cache.state.end, cache.state._anchor):
+                for x in end:
+                    assert x is None or x.untyped_storage().nbytes() == x.nbytes
 
 
 def test_more_than_remembered_cannot_be_taken_back() -> None:

@@ -11,6 +11,8 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from longroute.attention import attend, parse_encoding
 from longroute.control.alibi import alibi_slopes
+from longroute.transport import BlockRotation, Householder, LayerShape, PaTH
+from longroute.transport.rotation import rotation_matrix
 
 PUBLISHED_SLOPES = {
     1: [2**-8],
@@ -82,3 +84,52 @@ def test_forget_gate_bias_is_the_sum_of_log_gates() -> None:
             mask[:, :, i, j] = gate[:, :, j + 1 : i + 1].log().sum(-1)
     expected = F.scaled_dot_product_attention(sample.query, sample.key, sample.value, mask)
     assert_close(attend(sample.query, sample.key, sample.value, route_of(position, sample)), expected, "FoX")
+
+
+def bias_table(name: str, time: int) -> torch.Tensor:
+    """b_ij of every head, (head i j), of a pairwise control at its start."""
+    position = parse_encoding(name).build(LayerShape(6, 2, 2, 4, 11))
+    pairwise = route_of(position, draw_sample(time, heads=2, kv_heads=2)).pairwise
+    assert pairwise is not None
+    place = torch.arange(time)
+    return pairwise(torch.arange(2)[:, None, None], place[:, None], place).detach().double().expand(2, time, time)
+
+
+def test_kerple_log_is_minus_r1_log_one_plus_r2_distance() -> None:
+    """-r₁ log(1 + r₂ |i - j|) (Chi et al. 2022, eq. 4), r₁ = κ = 1.5 and r₂ = 1/w = 1/4 and 1/64 at the start."""
+    found = bias_table("log-distance:power=1.5", 9)
+    for head, width in enumerate((4.0, 64.0)):
+        for i in range(9):
+            for j in range(i + 1):
+                assert math.isclose(found[head, i, j].item(), -1.5 * math.log(1 + (i - j) / width), abs_tol=1e-6)
+
+
+def test_window_sees_the_last_tokens_and_the_sinks() -> None:
+    """A window of three with one sink (Xiao et al. 2024, figure 1d): row 5 sees 0, 3, 4 and 5."""
+    found = bias_table("window:window=3,sinks=1", 6)[0]
+    assert [j for j in range(6) if found[5, j] == 0] == [0, 3, 4, 5]
+    assert found[5, 1] == found[5, 2] == -math.inf
+
+
+def test_log_count_lowers_far_scores_by_the_log_of_the_count() -> None:
+    """Row i has i + 1 tokens: of near=2, its keys further off than 2 lose ln((i + 1) / 2)."""
+    found = bias_table("log-count:near=2", 8)[0]
+    assert [round(found[7, j].item(), 6) for j in range(8)] == [*[round(-math.log(4), 6)] * 5, 0, 0, 0]
+    assert found[1].abs().max() == 0
+
+
+def test_householder_reflects_and_path_shrinks() -> None:
+    """H = I - β w wᵀ (Yang et al. 2025, eq. 1): with w = (3, 4)/5, β = 2 mirrors w and β = 1 removes it."""
+    vectors = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    householder = Householder().build(LayerShape(6, 1, 1, 2, 11)).matrix(vectors.view(1, 1, 1, 1, 2))[0, 0, 0]
+    assert_close(householder, torch.tensor([[7.0, -24.0], [-24.0, -7.0]]).double() / 25, "β = 2")
+    path = PaTH().build(LayerShape(6, 1, 1, 2, 11)).matrix((vectors / 5).view(1, 1, 1, 2))[0, 0, 0]
+    assert_close(path, torch.tensor([[16.0, -12.0], [-12.0, 9.0]]).double() / 25, "β = 1")
+
+
+def test_cayley_and_exponential_turn_a_plane() -> None:
+    """θ = 0.8: e^S turns by θ, Cayley's map by 2 arctan(θ / 2)."""
+    entries = torch.full((1, 1, 1, 1, 1), 0.8, dtype=torch.float64)
+    for name, angle in (("exponential", 0.8), ("cayley", 2 * math.atan(0.4))):
+        steps = BlockRotation(size=2, map=name).build(LayerShape(6, 1, 1, 2, 11))  # type: ignore[arg-type]  # a Literal
+        assert_close(steps.matrix(entries)[0, 0, 0], rotation_matrix(torch.tensor([angle], dtype=torch.float64)), name)

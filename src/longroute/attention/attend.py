@@ -38,42 +38,51 @@ def attend(query: Tensor, key: Tensor, value: Tensor, route: Route, *, pruning: 
 
     b_ij is m (c_i - c_j) of the charge, or the pairwise bias. query is (batch head time dim); key and value are (batch
     kv_head time dim), head a multiple of kv_head: query head h uses key-value head h // (head / kv_head). Documents of
-    `route.packing` don't see each other. `pruning` skips what can't have more than its epsilon of a row's attention, in
-    unpacked rows from 2 · ROWS tokens on. Result: query's shape and dtype (autocast's, under autocast). Memory O(time).
-    Raises InputError where the shapes of query, key, value and packing don't fit.
+    `route.packing` don't see each other. `pruning` skips what can't have more than its epsilon of a row's attention: of
+    a charge in unpacked rows from 2 · ROWS tokens on, of a pairwise bias everywhere. Result: query's shape and dtype
+    (autocast's, under autocast). Memory O(time). Raises InputError where the shapes of query, key, value and packing
+    don't fit.
     """
     _check_shapes(query, key, value, route)
-    query, key = route.frame.pull(query), route.frame.pull(key)
-    if route.values:
-        value = route.frame.pull(value)
-    if route.frame.pairs is not None or route.pairwise is not None:
-        output = _pairwise_attention(query, key, value, route, pruning)
-    else:
-        output = _softmax_attention(query, key, value, route.charge, route.packing, pruning)
-    return route.frame.push(output) if route.values else output
-
-
-def _softmax_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    charge: Charge | None,
-    packing: Packing | None,
-    pruning: Pruning | None,
-) -> Tensor:
-    scale = value.shape[-1] ** -0.5
-    if charge is None:
-        return _by_document(query, key, value, scale, packing)
-    result, compute = _dtypes(query, charge)
-    with torch.autocast(query.device.type, enabled=False):  # which would round the columns
-        query, key, value = query.to(compute), key.to(compute), value.to(compute)
-        query_columns, key_columns, padded = charged(query, key, value, charge)
-        if pruning is None or packing is not None or query.shape[2] < 2 * ROWS:
-            output = _by_document(query_columns, key_columns, padded, 1.0, packing)
+    result = _result_dtype(query)
+    with torch.autocast(query.device.type, enabled=False):  # which would round frames and columns
+        query, key = route.frame.pull(query).to(result), route.frame.pull(key).to(result)
+        value = (route.frame.pull(value) if route.values else value).to(result)
+        if route.frame.pairs is not None or route.pairwise is not None:
+            output = _pairwise_attention(query, key, value, route, pruning)
+        elif route.charge is not None:
+            output = _charged_attention(query, key, value, route.charge, route.packing, pruning)
         else:
-            first = first_keys(query, key, scale, charge, pruning.epsilon)
-            output = pruned_attention(query_columns, key_columns, padded, first, pruning)
-    return output[..., : value.shape[-1]].to(result)
+            output = _by_document(query, key, value, value.shape[-1] ** -0.5, route.packing)
+        return route.frame.push(output).to(result) if route.values else output.to(result)
+
+
+def _result_dtype(query: Tensor) -> torch.dtype:
+    """The dtype of the result: the query's, or autocast's."""
+    device = query.device.type
+    if torch.is_autocast_enabled(device) and query.dtype != torch.float64:
+        return torch.get_autocast_dtype(device)
+    return query.dtype
+
+
+def _charged_attention(
+    query: Tensor, key: Tensor, value: Tensor, charge: Charge, packing: Packing | None, pruning: Pruning | None
+) -> Tensor:
+    """In float32 at least while a charge learns.
+
+    Its gradient is a running sum of the columns' gradients: in bfloat16 their rounding was a third of it after 2,048
+    tokens.
+    """
+    learns = torch.is_grad_enabled() and charge.log_decay.requires_grad
+    dtype = torch.promote_types(query.dtype, torch.float32) if learns else query.dtype
+    query, key, value = query.to(dtype), key.to(dtype), value.to(dtype)
+    query_columns, key_columns, padded = charged(query, key, value, charge)
+    if pruning is None or packing is not None or query.shape[2] < 2 * ROWS:
+        output = _by_document(query_columns, key_columns, padded, 1.0, packing)
+    else:
+        first = first_keys(query, key, value.shape[-1] ** -0.5, charge, pruning.epsilon)
+        output = pruned_attention(query_columns, key_columns, padded, first, pruning)
+    return output[..., : value.shape[-1]]
 
 
 def charged(query: Tensor, key: Tensor, value: Tensor, charge: Charge) -> tuple[Tensor, Tensor, Tensor]:
@@ -93,29 +102,23 @@ def charge_columns(query: Tensor, key: Tensor, charge: Charge) -> tuple[Tensor, 
 def _pairwise_attention(query: Tensor, key: Tensor, value: Tensor, route: Route, pruning: Pruning | None) -> Tensor:
     """Where scores aren't plain dot products: row block by row block, each group of documents alone."""
     pairs, scale = route.frame.pairs, value.shape[-1] ** -0.5
-    result = query.dtype
-    device = query.device.type
-    if torch.is_autocast_enabled(device) and result != torch.float64:
-        result = torch.get_autocast_dtype(device)
-    with torch.autocast(device, enabled=False):
-        columns = None
-        if route.charge is not None:
-            columns = charge_columns(query.to(torch.promote_types(query.dtype, torch.float32)), key, route.charge)
-        tensors = [query, key, value, *(columns or ())]
-        if route.packing is None:
-            groups, every = [tensors], [pairs]
+    columns = None
+    if route.charge is not None:
+        columns = charge_columns(query.to(torch.promote_types(query.dtype, torch.float32)), key, route.charge)
+    tensors = [query, key, value, *(columns or ())]
+    if route.packing is None:
+        groups, every = [tensors], [pairs]
+    else:
+        groups = list(zip(*[by_document(x, route.packing) for x in tensors], strict=True))
+        every = [None] * len(groups) if pairs is None else pairs.documents(route.packing)
+    outputs = []
+    for (q, k, v, *own), one in zip(groups, every, strict=True):
+        if one is None:
+            outputs.append(_biased(q, k, v, scale, route.pairwise, pruning))
         else:
-            groups = list(zip(*[by_document(x, route.packing) for x in tensors], strict=True))
-            every = [None] * len(groups) if pairs is None else pairs.documents(route.packing)
-        outputs = []
-        for (q, k, v, *own), one in zip(groups, every, strict=True):
-            if one is None:
-                outputs.append(_biased(q, k, v, scale, route.pairwise, pruning))
-            else:
-                both = (own[0], own[1]) if own else None
-                outputs.append(pair_attention(q, k, v, scale, one, columns=both, pairwise=route.pairwise))
-    output = outputs[0] if route.packing is None else into_rows(outputs, route.packing)
-    return output.to(result)
+            both = (own[0], own[1]) if own else None
+            outputs.append(pair_attention(q, k, v, scale, one, columns=both, pairwise=route.pairwise))
+    return outputs[0] if route.packing is None else into_rows(outputs, route.packing)
 
 
 def _biased(
@@ -124,19 +127,6 @@ def _biased(
     if pairwise is not None and query.is_cuda:  # where FlexAttention trains
         return flex_biased_attention(query, key, value, scale, pairwise)
     return masked_attention(query, key, value, scale, pairwise=pairwise, pruning=pruning)
-
-
-def _dtypes(query: Tensor, charge: Charge) -> tuple[torch.dtype, torch.dtype]:
-    """The dtype of charged attention's result, as autocast has it, and the dtype that it is computed in.
-
-    A learned charge is computed in float32 at least while gradients are taken: its gradient is a running sum of the
-    columns' gradients, and in bfloat16 their rounding was a third of it after 2,048 tokens.
-    """
-    device, result = query.device.type, query.dtype
-    if torch.is_autocast_enabled(device) and result != torch.float64:
-        result = torch.get_autocast_dtype(device)
-    learns = torch.is_grad_enabled() and charge.log_decay.requires_grad
-    return result, torch.promote_types(result, torch.float32) if learns else result
 
 
 def _by_document(query: Tensor, key: Tensor, value: Tensor, scale: float, packing: Packing | None) -> Tensor:

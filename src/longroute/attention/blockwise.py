@@ -93,7 +93,9 @@ def masked_attention(
     looked at, and with `pruning` none that is certified for all heads.
     """
     outputs = []
-    skips = None if pairwise is None or pads is not None else unneeded_keys(query, key, scale, pairwise, pruning)
+    skips = None
+    if pairwise is not None and pads is None and not torch.compiler.is_compiling():  # what is skipped depends on data
+        skips = unneeded_keys(query, key, scale, pairwise, pruning)
     for number, block in enumerate(blocks(query, key, pads)):
         if skips is not None and skips[number].any():
             block = _without(block, skips[number])

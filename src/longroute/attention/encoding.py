@@ -58,7 +58,9 @@ class PositionEncoding(nn.Module):
         inputs = step_inputs(hidden, token_ids, packing)
         starts = None if packing is None else packing.starts
         dtype = torch.float64 if hidden.dtype == torch.float64 else torch.float32
-        frame = self.steps.frame(self.steps(inputs), dtype, packing=packing)
+        steps = self.steps(inputs)
+        with torch.autocast(hidden.device.type, enabled=False):
+            frame = self.steps.frame(steps, dtype, packing=packing)
         penalty = self.control(inputs, starts).sparing(self.spec.free)
         return Route(frame, self.spec.values, penalty.charge, penalty.pairwise, packing)
 

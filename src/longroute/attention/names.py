@@ -33,7 +33,8 @@ def parse_encoding(name: str) -> Encoding:
     if not dash or kind in TRANSPORTS or (stem not in TRANSPORTS and moved not in ("qk", "qkv")):
         stem, moved = kind, "qk"
     if stem not in TRANSPORTS:
-        raise InputError(f"encoding {name!r}: unknown transport {stem!r}{nearest(stem, [*TRANSPORTS, *CONTROLS])}")
+        known = [*TRANSPORTS, *CONTROLS] if parts[0] == name and stem == kind else [*TRANSPORTS]
+        raise InputError(f"encoding {name!r}: unknown transport {stem!r}{nearest(stem, known)}")
     if moved not in ("qk", "qkv"):
         raise InputError(f"encoding {name!r}: unknown suffix {moved!r}{nearest(moved, ['qk', 'qkv'])}")
     control_kind, _, control_fields = (parts[1] if len(parts) == 2 else "none").partition(":")

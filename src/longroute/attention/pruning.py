@@ -72,7 +72,7 @@ def content_bound(query: Tensor, key: Tensor, scale: float) -> Tensor:
 def least_score(query: Tensor, key: Tensor, scale: float, epsilon: float) -> Tensor:
     """min_I s_ii - ln(n / ε) of every block of ROWS queries, whose bias of themselves is 0, (batch head block 1)."""
     past, group = key.shape[2] - query.shape[2], query.shape[1] // key.shape[1]
-    own = (query * key[:, :, past:].repeat_interleave(group, 1)).double().sum(-1) * scale
+    own = (query.double() * key[:, :, past:].double().repeat_interleave(group, 1)).sum(-1) * scale
     least = _blocks(own, ROWS, math.inf).amin(-1)
     seen = (torch.arange(1, least.shape[-1] + 1, device=key.device) * ROWS).clamp(max=query.shape[2]) + past
     return (least - (seen.double() / epsilon).log())[..., None]

@@ -29,6 +29,7 @@ class RouteState:
     def __init__(self, position: PositionEncoding, rollback: int):
         self.position, self.rollback, self.length = position, rollback, 0
         self.end = self._anchor = End()
+        self._dtype = torch.float32
         self._steps: Tensor | None = None
         self._charge: Charge | None = None
 
@@ -50,9 +51,10 @@ class RouteState:
             real = index >= pads[:, None]
             steps = steps * real.view(len(real), 1, time, *[1] * (steps.ndim - 3)).to(steps.dtype)
             charge = charge and replace(charge, log_decay=charge.log_decay * real[:, None])
-        dtype = torch.promote_types(hidden.dtype, torch.float32)
-        frame = self.position.steps.frame(steps, dtype, before=self.end.frame)
-        self.end = End(frame.end, charge and charge.end())
+        self._dtype = torch.promote_types(hidden.dtype, torch.float32)
+        with torch.autocast(hidden.device.type, enabled=False):
+            frame = self.position.steps.frame(steps, self._dtype, before=self.end.frame)
+        self.end = End(_owned(frame.end), charge and charge.end())
         self._steps = _appended(self._steps, steps)
         if charge is not None:
             known = None if self._charge is None else self._charge.log_decay
@@ -102,18 +104,22 @@ class RouteState:
     def _walk(self, count: int) -> tuple[Frame, End]:
         """The frame of the first `count` remembered steps, and the route's end after them."""
         assert self._steps is not None
-        dtype = self._steps.dtype if self._steps.is_floating_point() else torch.float32
-        frame = self.position.steps.frame(self._steps[:, :, :count], dtype, before=self._anchor.frame)
+        frame = self.position.steps.frame(self._steps[:, :, :count], self._dtype, before=self._anchor.frame)
         charge = None
         if self._charge is not None:
             decay = self._charge.log_decay[:, :, :count]
             charge = replace(self._charge, log_decay=decay, before=self._anchor.charge).end()
-        return frame, End(frame.end, charge)
+        return frame, End(_owned(frame.end), charge)
 
 
 def reordered(x: Tensor | None, rows: Tensor, batch: int) -> Tensor | None:
     """x with row i what row rows[i] was; as it is if all rows share it."""
     return x if x is None or len(x) != batch else x.index_select(0, rows)
+
+
+def _owned(x: Tensor | None) -> Tensor | None:
+    """A copy, which doesn't hold all tokens' frames in memory for the last one's sake."""
+    return None if x is None else x.clone()
 
 
 def _appended(before: Tensor | None, x: Tensor) -> Tensor:

@@ -53,7 +53,8 @@ class Evaluate:
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
         documents = short_names(given)
         asked = {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
-        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}"
+        pruned = "" if spec == EvaluateSpec(self.reach, self.spans) else f"-prune{self.prune:g}"
+        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}{pruned}"
         out = self.out or self.folder / "evaluations" / name
         model = load_run(run, device)
         with locked(out), run_progress(console) as show:

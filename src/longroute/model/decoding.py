@@ -25,6 +25,7 @@ class Decoding:
             raise InputError(f"every prompt needs at least one token, not {list(lengths)}")
         self.model = model
         self.length = 0
+        self._rows = None if lengths is None else len(lengths)
         self._blocks = [block for block in model.blocks if isinstance(block, Block)]
         self._caches = [LayerCache(block.attention.position, rollback) for block in self._blocks]
         device = model.embedding.weight.device
@@ -34,9 +35,10 @@ class Decoding:
     @torch.no_grad()
     def extend(self, token_ids: Tensor) -> Tensor:
         """Hidden states (batch time width) of tokens (batch time) that follow those before; see `logits`."""
-        rows = len(token_ids) if self._pads is None else len(self._pads)
+        rows = self._rows if self._rows is not None else len(token_ids)
         if token_ids.ndim != 2 or not token_ids.shape[1] or len(token_ids) != rows:
             raise InputError(f"decoding needs token ids (batch time) of {rows} rows, not {tuple(token_ids.shape)}")
+        self._rows = rows
         x = self.model.embedding(token_ids)
         for block, cache in zip(self._blocks, self._caches, strict=True):
             x = block.extend(x, token_ids, cache, self._pads)
@@ -60,7 +62,10 @@ class Decoding:
         self.length -= count
 
     def reorder(self, rows: Tensor) -> None:
-        """Row i becomes what row rows[i] was; rows may be fewer or more than before."""
+        """Row i becomes what row rows[i] was; there may be fewer or more than before. InputError if out of range."""
+        if self._rows is None or rows.ndim != 1 or not len(rows) or not (rows.min() >= 0 and rows.max() < self._rows):
+            raise InputError(f"reorder needs rows from 0 to {(self._rows or 0) - 1}, not {rows.tolist()}")
+        self._rows = len(rows)
         for cache in self._caches:
             cache.reorder(rows)
         self._pads = None if self._pads is None else self._pads[rows]

@@ -42,8 +42,8 @@ def generate(
     """The next token ids of all prompts, int64 (batch), `spec.tokens` times; every row goes on from its own prompt.
 
     Prompts may differ in length. They go through the model `chunk` tokens at a time: memory is O(time), and a token
-    costs O(time) in attention, O(1) elsewhere. The same seed draws the same tokens on the same machine.
-    Raises InputError, at once, for no prompt, an empty one, or an id outside the vocabulary.
+    costs O(time) in attention (and for PaTH, in carrying its keys on), O(1) elsewhere. The same seed draws the same
+    tokens on the same machine. Raises InputError, at once, for no prompt, an empty one, or an id beyond the vocabulary.
     """
     if chunk < 1:
         raise InputError(f"generate: chunk must be at least 1 token, not {chunk}")

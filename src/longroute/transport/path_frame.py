@@ -32,14 +32,14 @@ class PathFrame:
 
     def _made(self) -> "_Blocks":
         """What all scores need of the steps, made when the first are asked for."""
-        if self._blocks is not None:
+        if self._blocks is not None and (self._blocks.graph or not torch.is_grad_enabled()):
             return self._blocks
         vectors = chunked(self.steps, self.size)
         gram = vectors @ vectors.mT
         dual = torch.linalg.solve_triangular(gram, vectors, upper=False, unitriangular=True)
         after = torch.linalg.solve_triangular(gram, vectors, upper=True, unitriangular=True)
         identity = torch.eye(vectors.shape[-1], dtype=vectors.dtype, device=vectors.device)
-        self._blocks = _Blocks(vectors, gram, dual, after, identity - vectors.mT @ dual)
+        self._blocks = _Blocks(vectors, gram, dual, after, identity - vectors.mT @ dual, torch.is_grad_enabled())
         return self._blocks
 
     def documents(self, packing: Packing) -> "list[PairScores]":
@@ -98,13 +98,17 @@ class PathFrame:
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """U, U Uᵀ, V = T U, Tᵀ U and I - Uᵀ V of every block, (batch kv_head block …)."""
+    """U, U Uᵀ, V = T U, Tᵀ U and I - Uᵀ V of every block, (batch kv_head block …).
+
+    `graph` says whether gradients were on when they were made.
+    """
 
     vectors: Tensor
     gram: Tensor
     dual: Tensor
     after: Tensor
     products: Tensor
+    graph: bool
 
     def to_ends(self, key: Tensor) -> Tensor:
         """M_e … M_{j+1} k_j for the keys j of every block, e its last token."""

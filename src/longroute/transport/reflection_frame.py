@@ -51,6 +51,7 @@ class ReflectionFrame:
         wide = torch.promote_types(x.dtype, through.dtype)
         parts = chunked(x.to(wide), self.chunk).unflatten(1, (self.rows[1], -1))  # (batch kv_head group chunks …)
         flat = parts.transpose(2, 3).flatten(0, 2)
-        y = moved(flat, through.to(wide), seen.to(wide), back.to(wide), self.count)
+        with torch.autocast(x.device.type, enabled=False):
+            y = moved(flat, through.to(wide), seen.to(wide), back.to(wide), self.count)
         y = y.unflatten(0, (*self.rows, -1)).transpose(2, 3)
         return y.flatten(3, 4)[..., : self.time, :].flatten(1, 2).to(x.dtype)
