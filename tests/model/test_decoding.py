@@ -11,6 +11,7 @@ from longroute.attention import Encoding, LayerCache, parse_encoding
 from longroute.data.packing import Packing
 from longroute.errors import InputError
 from longroute.model import Decoder, Decoding, ModelSpec
+from longroute.model.decoder import Attention
 from longroute.transport.phase import to_radians
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -24,8 +25,7 @@ def moved(encoding: Encoding, spec: ModelSpec | None = None) -> Decoder:
     model = Decoder(spec or small_model(), encoding, seed=1)
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(2)
-        for block in model.blocks:
-            attention = block.attention  # type: ignore[union-attr]  # ModuleList forgets
+        for attention in (module for module in model.modules() if isinstance(module, Attention)):
             for parameter in attention.position.parameters():
                 parameter.add_(torch.randn(parameter.shape), alpha=0.3)
             attention.project.weight.mul_(25)  # scores of the order of 1
