@@ -30,6 +30,7 @@ ROW = {
     "tail_perplexity": dict,
     "tail_ratio": dict,
     "interval": dict,
+    "skipped": dict,
     "breaking": dict,
     "explained": bool,
     "scored_tokens": dict,

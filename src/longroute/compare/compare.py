@@ -91,6 +91,7 @@ def _outcome(run: Run, reason: str | None) -> dict[str, Any]:
         keys = ("perplexity", "ratio", "scored_tokens")
         measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys} | {
             "interval": None,
+            "skipped": {},
             "breaking": None,
         }
     for place in (run.folder, run.text):  # no paths: the same comparison elsewhere has the same summary

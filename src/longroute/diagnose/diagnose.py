@@ -42,21 +42,20 @@ def predict_breaking(diagnosis: Diagnosis) -> Generator[str, None, dict[str, Any
             f"{diagnosis.tail:,} tokens"
         )
         return {"from_lengths": list(diagnosis.short), "unpredicted": why, "breaking": None, "ratio": {}}
-    units = {length: diagnosis.units("loss", length) for length in diagnosis.short if length >= base}
+    kinds = {length: "loss" for length in diagnosis.short if length >= base}
     horizon, length = max(HORIZON * base, diagnosis.lengths[-1]), window
-    while (ratio := diagnosis.ratio("loss" if length == window else "virtual", length)) < _ENOUGH and (
-        2 * length <= horizon
-    ):
+    while (ratio := diagnosis.ratio(kinds[length], length)) < _ENOUGH and 2 * length <= horizon:
         length *= 4 if ratio < _FLAT and 4 * length <= horizon else 2
         yield f"prediction for {length:,} tokens"
         diagnosis.predict(length)
-        units[length] = diagnosis.units("virtual", length)
+        kinds[length] = "virtual"
+    units = {length: diagnosis.units(kind, length) for length, kind in kinds.items()}
     found = {length: values for length, values in units.items() if values is not None}
     return {
         "from_lengths": list(diagnosis.short),
         "unpredicted": None,
         "breaking": asdict(breaking_length(found, base)),
-        "ratio": {str(n): diagnosis.ratio("loss" if n <= window else "virtual", n) for n in found},
+        "ratio": {str(n): diagnosis.ratio(kinds[n], n) for n in found},
     }
 
 

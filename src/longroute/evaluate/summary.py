@@ -15,9 +15,9 @@ def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str,
     """Perplexity exp(Σ nats / Σ tokens) by length, its ratio to that at the training length, and intervals of both.
 
     Keys: `perplexity`, `ratio`, `scored_tokens` from whole windows, the same with `tail_` from the fixed tail,
-    `interval`; `skipped` where keys were pruned. Weighted by tokens. Intervals: spans are drawn again with replacement
-    within each book, the same for every length, so that a ratio's numerator and denominator come from the same text;
-    `interval` is None where no book has two spans.
+    `interval`, `skipped` (share of attention that was pruned; empty where none could be). Weighted by tokens.
+    Intervals: spans are drawn again with replacement within each book, the same for every length, so that a ratio's
+    numerator and denominator come from the same text; `interval` is None where no book has two spans.
     """
     summary: dict[str, Any] = {}
     interval: dict[str, Any] = {"level": LEVEL, "resamples": RESAMPLES}
@@ -39,8 +39,7 @@ def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str,
                 f"{prefix}{name}": _by_length(lengths, _percentiles(values))
                 for name, values in zip(("perplexity", "ratio"), drawn, strict=True)
             }
-    skipped = _skipped(records)
-    return summary | {"interval": interval if "ratio" in interval else None} | ({"skipped": skipped} if skipped else {})
+    return summary | {"interval": interval if "ratio" in interval else None, "skipped": _skipped(records)}
 
 
 def _skipped(records: Sequence[dict[str, Any]]) -> dict[str, float]:
