@@ -17,7 +17,7 @@ from longroute.transport.phase import to_radians
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 TIME = 29
-DRAWS = settings(max_examples=8)
+DRAWS = settings(max_examples=4)
 
 
 def moved(encoding: Encoding, spec: ModelSpec | None = None) -> Decoder:
