@@ -191,11 +191,7 @@ def _pair_rows(
     if columns is not None:
         charged = _grouped(columns[0], columns[1]) @ columns[1].mT[:, :, None]
         scores = scores + charged.flatten(1, 2)
-    if pairwise is None:
-        scores = scores.masked_fill(~block.seen(), -torch.inf)
-    else:
-        seen = block.seen()
-        scores = scores.masked_fill(~seen, 0) + block.bias(pairwise)
+    scores = scores.masked_fill(~block.seen(), -torch.inf) if pairwise is None else scores + block.bias(pairwise)
     return weighted(scores, value).to(query.dtype)
 
 

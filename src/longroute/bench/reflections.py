@@ -11,8 +11,8 @@ from torch import Tensor
 
 from longroute.attention import Route, attend
 from longroute.bench.row import Job, Limited, Timed
-from longroute.transport import Frame, RotationFrame
-from longroute.transport.path_frame import PathFrame
+from longroute.transport import Frame, IdentityFrame, RotationFrame
+from longroute.transport.path_scores import PathScores
 from longroute.transport.phase import accumulate
 from longroute.transport.reflection_frame import ReflectionFrame
 
@@ -43,7 +43,9 @@ def householder_attention(
 
 def path_attention(heads: int, length: int, dim: int, device: torch.device) -> Callable[[], Job]:
     """β = 1 for every token."""
-    return _attention(heads, length, dim, device, lambda w: PathFrame(F.normalize(w, dim=-1)), False)
+    return _attention(
+        heads, length, dim, device, lambda w: IdentityFrame(pairs=PathScores(F.normalize(w, dim=-1))), False
+    )
 
 
 def rope_attention(heads: int, length: int, dim: int, device: torch.device) -> Callable[[], Job]:

@@ -30,7 +30,8 @@ class DocumentFrame:
 
     def at(self, index: Tensor) -> Tensor | None:
         every = [
-            frame.at(torch.arange(length)) for frame, (_, length) in zip(self.frames, self.packing.groups, strict=True)
+            frame.at(torch.arange(length, device=index.device))
+            for frame, (_, length) in zip(self.frames, self.packing.groups, strict=True)
         ]
         parts = [part for part in every if part is not None]
         return into_rows(parts, self.packing)[:, :, index] if parts else None

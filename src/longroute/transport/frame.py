@@ -68,7 +68,7 @@ class Frame(Protocol):
 
 @dataclass(frozen=True)
 class IdentityFrame:
-    """A_t = I: nothing moves."""
+    """A_t = I: nothing is pulled or pushed, because nothing moves or because `pairs` multiplies routes out."""
 
     pairs: PairScores | None = None
     end: Tensor | None = None

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from longroute.data.packing import Packing
 from longroute.errors import InputError
-from longroute.transport.path_frame import PathFrame
+from longroute.transport.frame import IdentityFrame
+from longroute.transport.path_scores import PathScores
 from longroute.transport.reflections import HeadVectors
 from longroute.transport.step import LayerShape, StepInputs
 
@@ -44,8 +45,8 @@ class PathSteps(nn.Module):
 
     def frame(
         self, steps: Tensor, dtype: torch.dtype, *, packing: Packing | None = None, before: Tensor | None = None
-    ) -> PathFrame:
-        return PathFrame(steps.to(dtype))
+    ) -> IdentityFrame:
+        return IdentityFrame(pairs=PathScores(steps.to(dtype)))
 
     def matrix(self, steps: Tensor) -> Tensor:
         u = steps.double()

@@ -15,7 +15,7 @@ BLOCK = 64
 """Tokens that one triangular solve serves."""
 
 
-class PathFrame:
+class PathScores:
     """Scores q_iᵀ P(j→i) k_j, P(j→i) = M_i … M_{j+1}, of steps M = I - u uᵀ with 0 ≤ ‖u‖² ≤ 2 (PaTH §3, UT transform).
 
     `steps` are u, (batch kv_head time dim). Within a block of rows U, with T = (I + strictly-lower(U Uᵀ))⁻¹, all
@@ -27,7 +27,6 @@ class PathFrame:
         self.steps = steps
         self.time = steps.shape[2]
         self.size = min(BLOCK, self.time)
-        self.pairs: PairScores | None = self
         self._blocks: _Blocks | None = None
 
     def _made(self) -> "_Blocks":
@@ -43,23 +42,10 @@ class PathFrame:
         return self._blocks
 
     def documents(self, packing: Packing) -> "list[PairScores]":
-        return [PathFrame(part) for part in by_document(self.steps, packing)]
-
-    @property
-    def end(self) -> None:
-        """Nothing: the keys themselves are carried on."""
-
-    def pull(self, x: Tensor) -> Tensor:
-        return x
-
-    def push(self, x: Tensor) -> Tensor:
-        return x
-
-    def at(self, index: Tensor) -> None:
-        return None
+        return [PathScores(part) for part in by_document(self.steps, packing)]
 
     def against(self, key: Tensor) -> Callable[[Tensor, int, int], Tensor]:
-        """See `PairScores`. The keys before the last `time` of them have been carried to this frame's start."""
+        """See `PairScores`. The keys before the last `time` of them have been carried to these steps' start."""
         blocks, heads = self._made(), key.shape[1]
         old, own = key.to(self.steps.dtype).split([key.shape[2] - self.time, self.time], 2)
         own = chunked(own, self.size)
@@ -83,7 +69,7 @@ class PathFrame:
         return scores
 
     def carry(self, key: Tensor) -> Tensor:
-        """See `PairScores`: all keys at this frame's end."""
+        """See `PairScores`: all keys at these steps' end."""
         blocks = self._made()
         old, own = key.to(self.steps.dtype).split([key.shape[2] - self.time, self.time], 2)
         ends = blocks.to_ends(chunked(own, self.size))
