@@ -57,7 +57,7 @@ class PositionEncoding(nn.Module):
         """
         inputs = step_inputs(hidden, token_ids, packing)
         starts = None if packing is None else packing.starts
-        dtype = torch.float64 if hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.promote_types(hidden.dtype, torch.float32)
         steps = self.steps(inputs)
         with torch.autocast(hidden.device.type, enabled=False):
             frame = self.steps.frame(steps, dtype, packing=packing)

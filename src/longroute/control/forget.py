@@ -60,7 +60,7 @@ class ForgetCharge(nn.Module):
         self.weight.zero_()
 
     def forward(self, inputs: StepInputs, starts: Tensor | None, before: Tensor | None = None) -> Penalty:
-        dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.promote_types(inputs.hidden.dtype, torch.float32)
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             gate = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
         decay = F.logsigmoid(gate).transpose(1, 2)

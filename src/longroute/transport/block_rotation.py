@@ -122,7 +122,7 @@ class LearnedBlockSteps(BlockSteps):
         self.weight.normal_().mul_(spread[:, None] / (self.width**0.5 * self.spec.rate))
 
     def forward(self, inputs: StepInputs) -> Tensor:
-        dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.promote_types(inputs.hidden.dtype, torch.float32)
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             entries = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype)) * self.spec.rate
         return entries.unflatten(-1, self.shape).transpose(1, 2)

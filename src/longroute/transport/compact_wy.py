@@ -31,24 +31,7 @@ def reflected(vectors: Tensor, before: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     `vectors` W are (n chunks count dim), `before` (n dim dim). Returns (n chunks count dim), (n chunks dim dim), (n dim
     dim). Differentiable in W.
     """
-    if torch.is_grad_enabled():
-        return _Reflected.apply(vectors, before)  # type: ignore[return-value]  # Function.apply is untyped
-    _, _, _, carried, starts, product = _products(vectors, before)
-    return carried.transpose(0, 1).contiguous(), starts.transpose(0, 1).contiguous(), product
-
-
-def _products(vectors: Tensor, before: Tensor) -> tuple[Tensor, ...]:
-    """(W, L, V, V A, A) of every chunk, chunks first: a chunk of all heads lies in one piece; and A after the last."""
-    vectors = vectors.transpose(0, 1).contiguous()
-    lower = _lower(vectors)
-    dual = torch.linalg.solve_triangular(lower, vectors, upper=False)
-    carried, product = torch.empty_like(vectors), before.clone()
-    starts = vectors.new_empty(*vectors.shape[:2], *before.shape[1:])
-    for chunk in range(len(vectors)):
-        starts[chunk] = product
-        torch.bmm(dual[chunk], product, out=carried[chunk])
-        product.baddbmm_(vectors[chunk].mT, carried[chunk], alpha=-1)
-    return vectors, lower, dual, carried, starts, product
+    return _Reflected.apply(vectors, before)  # type: ignore[return-value]  # Function.apply is untyped
 
 
 class _Reflected(torch.autograd.Function):
@@ -56,9 +39,16 @@ class _Reflected(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, vectors: Tensor, before: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        *saved, product = _products(vectors, before)
-        ctx.save_for_backward(*saved)
-        _, _, _, carried, starts = saved
+        vectors = vectors.transpose(0, 1).contiguous()  # a chunk of all heads in one piece
+        lower = _lower(vectors)
+        dual = torch.linalg.solve_triangular(lower, vectors, upper=False)
+        carried, product = torch.empty_like(vectors), before.clone()
+        starts = vectors.new_empty(*vectors.shape[:2], *before.shape[1:])
+        for chunk in range(len(vectors)):
+            starts[chunk] = product
+            torch.bmm(dual[chunk], product, out=carried[chunk])
+            product.baddbmm_(vectors[chunk].mT, carried[chunk], alpha=-1)
+        ctx.save_for_backward(vectors, lower, dual, carried, starts)
         return carried.transpose(0, 1).contiguous(), starts.transpose(0, 1).contiguous(), product
 
     @staticmethod

@@ -29,9 +29,7 @@ class DocumentFrame:
         return into_rows([frame.push(part) for frame, part in zip(self.frames, parts, strict=True)], self.packing)
 
     def at(self, index: Tensor) -> Tensor | None:
-        every = [
-            frame.at(torch.arange(length, device=index.device))
-            for frame, (_, length) in zip(self.frames, self.packing.groups, strict=True)
-        ]
+        lengths = [torch.arange(length, device=index.device) for _, length in self.packing.groups]
+        every = [frame.at(each) for frame, each in zip(self.frames, lengths, strict=True)]
         parts = [part for part in every if part is not None]
         return into_rows(parts, self.packing)[:, :, index] if parts else None

@@ -75,7 +75,7 @@ class LearnedSteps(RotationSteps):
         self.bias.zero_()
 
     def forward(self, inputs: StepInputs) -> Tensor:
-        dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.promote_types(inputs.hidden.dtype, torch.float32)
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             angle = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype)) * self.spec.rate
         return angle.unflatten(-1, (self.heads, self.planes)).transpose(1, 2)

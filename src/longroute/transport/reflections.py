@@ -50,7 +50,7 @@ class HeadVectors(nn.Module):
 
     def forward(self, inputs: StepInputs) -> Tensor:
         """(batch kv_head time …)."""
-        dtype = torch.float64 if inputs.hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.promote_types(inputs.hidden.dtype, torch.float32)
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             hidden = inputs.hidden.to(dtype)
             if self.narrow is not None:
