@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from longroute.attention import Encoding, PositionEncoding, Route, encoding_name
-from longroute.control import Control, ForgetGate, LogCount, WindowWithSinks
+from longroute.control import Control, LogCount, WindowWithSinks
 from longroute.data.packing import Packing
 from longroute.model import ModelSpec
 from longroute.transport import Householder, LayerShape, NoTransport, PaTH, RoPE, RotationFrame, Transport
@@ -70,8 +70,12 @@ ENCODINGS = list(
     dict.fromkeys(
         [
             *(Encoding(transport, values) for transport in TRANSPORTS for values in both(transport)),
-            *(Encoding(transport, False, control) for transport in PARTNERS for control in CONTROLS),
-            *(Encoding(kind(), values, ForgetGate()) for kind in typing.get_args(Transport) for values in both(kind)),
+            *(
+                Encoding(kind(), values, control)
+                for kind in typing.get_args(Transport)
+                for values in both(kind)
+                for control in CONTROLS
+            ),
             *(
                 Encoding(transport, False, control, free=1)
                 for transport, control in zip(cycle(PARTNERS), CONTROLS[1:], strict=False)

@@ -69,17 +69,22 @@ def test_charges_in_chunks_have_the_bits_of_the_whole(encoding: Encoding, cuts: 
 
 
 def on_threads(count: int, encoding: Encoding) -> list[Tensor]:
-    """Output and gradients of one layer, long enough to be shared out among threads.
+    """Output of one layer long enough to be shared out among threads, its gradients, and those of steps and decays.
 
-    Not the weights' gradients: they are one matrix product over all tokens, which torch may split among threads.
+    What follows from the latter for weights is one matrix product over all tokens: torch's own, which on some
+    processors adds up in another order with another number of threads (seen: torch 2.13, AVX-512 without bfloat16).
     """
     torch.set_num_threads(count)
-    sample = draw_sample(1031, head_dim=16)
+    sample, caught = draw_sample(1031, head_dim=16), []
     position = build(encoding, head_dim=16)
+    position.steps.register_forward_hook(lambda module, arguments, steps: caught.append(steps))
     for x in (sample.query, sample.key, sample.value, sample.hidden):
         x.requires_grad_()
-    output = attend(sample.query, sample.key, sample.value, route_of(position, sample))
-    leaves = [sample.query, sample.key, sample.value, sample.hidden]
+    route = route_of(position, sample)
+    assert route.charge is not None
+    output = attend(sample.query, sample.key, sample.value, route)
+    given = [*caught, route.charge.log_decay, sample.query, sample.key, sample.value, sample.hidden]
+    leaves = [x for x in given if x.requires_grad]
     return [output, *torch.autograd.grad(output.sum(), leaves, materialize_grads=True)]
 
 

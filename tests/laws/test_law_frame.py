@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from specimens import (
+    CONTROLS,
     ENCODINGS,
     TOLERANCES,
     Sample,
@@ -18,6 +19,7 @@ from specimens import (
 from torch import Tensor
 
 from longroute.attention import Encoding, Route
+from longroute.control import Control
 from longroute.transport import RandomBlockRotation, RandomHouseholder, RandomPaTH, RandomRotation
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -95,3 +97,12 @@ def test_a_transport_that_does_not_declare_shift_is_random(encoding: Encoding) -
         assert largest > 0.1
     else:
         assert largest < TOLERANCES[torch.float64]
+
+
+@pytest.mark.parametrize("control", [one for one in CONTROLS if "shift" not in one.laws], ids=lambda one: one.name)
+def test_a_control_that_does_not_declare_shift_counts_from_the_first_token(control: Control) -> None:
+    """Sinks are the document's first tokens, and a log-count grows with what lies before."""
+    pairwise = route_of(build(Encoding(control=control)), draw_sample(1)).pairwise
+    assert pairwise is not None
+    head, row, key = torch.tensor(0), torch.tensor(9), torch.tensor(0)
+    assert pairwise(head, row, key) != pairwise(head, row + 5, key + 5)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from specimens import ENCODINGS, VOCABULARY, assert_close, assert_same_bits, build, draw_sample, named, small_model
 from torch import Tensor
@@ -17,7 +17,6 @@ from longroute.transport.phase import to_radians
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 TIME = 29
-DRAWS = settings(max_examples=4)
 
 
 def moved(encoding: Encoding, spec: ModelSpec | None = None) -> Decoder:
@@ -41,7 +40,6 @@ CUTS = st.lists(st.integers(0, TIME), max_size=6).map(sorted)
 
 
 @pytest.mark.parametrize("encoding", named(ENCODINGS))
-@DRAWS
 @given(cuts=CUTS, seed=st.integers(0, 9))
 def test_decoded_in_any_chunks_the_logits_are_those_of_the_whole(
     encoding: Encoding, cuts: list[int], seed: int
@@ -61,7 +59,6 @@ def test_token_by_token_after_every_prefill(encoding: Encoding) -> None:
 
 
 @pytest.mark.parametrize("encoding", named(ENCODINGS))
-@DRAWS
 @given(lengths=st.lists(st.integers(1, TIME), min_size=1, max_size=3), pad=st.integers(0, VOCABULARY - 1), cuts=CUTS)
 def test_ragged_prompts_as_if_each_were_alone(
     encoding: Encoding, lengths: list[int], pad: int, cuts: list[int]
@@ -78,7 +75,6 @@ def test_ragged_prompts_as_if_each_were_alone(
 
 
 @pytest.mark.parametrize("encoding", named(ENCODINGS))
-@DRAWS
 @given(first=st.integers(1, 9), wrong=st.integers(0, 4), again=st.integers(0, 4), rest=st.integers(1, 9))
 def test_tokens_taken_back_leave_no_trace(encoding: Encoding, first: int, wrong: int, again: int, rest: int) -> None:
     model, token_ids = moved(encoding), draw_sample(first + rest).token_ids

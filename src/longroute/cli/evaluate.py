@@ -53,8 +53,7 @@ class Evaluate:
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
         documents = short_names(given)
         asked = {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
-        pruned = "" if spec == EvaluateSpec(self.reach, self.spans) else f"-prune{self.prune:g}"
-        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}{pruned}"
+        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}-prune{self.prune:g}"
         out = self.out or self.folder / "evaluations" / name
         model = load_run(run, device)
         with locked(out), run_progress(console) as show:
