@@ -62,7 +62,10 @@ def both(transport: Transport | type[Transport]) -> tuple[bool, ...]:
     return (False, True) if "qkv" in transport.moves else (False,)
 
 
-TRANSPORTS: list[Transport] = [spec for kind in typing.get_args(Transport) for spec in variants(kind)]
+TRANSPORTS: list[Transport] = [
+    *(spec for kind in typing.get_args(Transport) for spec in variants(kind)),
+    RoPE(share=0.5),
+]
 NARROW = {LogCount: LogCount(near=3), WindowWithSinks: WindowWithSinks(window=3, sinks=1)}
 """Controls whose defaults would do nothing to sequences of a few dozen tokens."""
 CONTROLS: list[Control] = [NARROW.get(kind, spec) for kind in typing.get_args(Control) for spec in variants(kind)]

@@ -56,6 +56,37 @@ def kind_of(spec_type: type) -> str:
     return spec_type.name  # type: ignore[attr-defined]  # every member of a union has one, as a class variable
 
 
+def read_fields(text: str, source: str) -> dict[str, Any]:
+    """The fields in a name's `FIELD=VALUE,FIELD=VALUE`, for `from_json`. Raises InputError naming `source`."""
+    fields = {}
+    for item in filter(None, text.split(",")):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise InputError(f"{source}: expected FIELD=VALUE, got {item!r}")
+        if key == "kind" or key in fields:
+            raise InputError(f"{source}: {key!r} {'stands twice' if key in fields else 'is not a field'}")
+        try:
+            fields[key] = json.loads(value)
+        except ValueError:
+            fields[key] = value
+    return fields
+
+
+def changed_fields(spec: Any) -> list[str]:
+    """`field=value` of the fields that differ from their defaults, as `read_fields` takes them."""
+    values = to_json(spec)
+    return [
+        f"{field.name}={values[field.name]}".replace("e+", "e")  # without the '+' that joins
+        for field in dataclasses.fields(spec)
+        if getattr(spec, field.name) != field.default
+    ]
+
+
+def listed(fields: list[str]) -> str:
+    """The part of a name after its kind."""
+    return ":" + ",".join(fields) if fields else ""
+
+
 def _parse(expected: Any, data: Any, where: str) -> Any:
     if isinstance(expected, types.UnionType) or typing.get_origin(expected) is typing.Union:
         return _parse_union(typing.get_args(expected), data, where)

@@ -29,6 +29,7 @@ FLOATS = st.floats(1e-12, 1e12)
 def field_values(spec: type, name: str, annotation: Any) -> st.SearchStrategy[Any]:
     """Values of a field by its type; the few that a spec restricts further are drawn from what it allows."""
     restricted = {"warmup": st.floats(0, 0.999), "beta2": st.floats(0, 0.999), "theta": st.floats(1.001, 1e12)}
+    restricted["share"] = st.floats(0.01, 1)
     restricted |= {"power": st.floats(1.001, 1e6), "strength": st.floats(1, 1e6)}
     if name in restricted:
         return restricted[name]
@@ -196,6 +197,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path):
         ("rope-qk:theta=big", ["theta: expected float, got 'big'"]),
         ("rope-qk:theta=1", ["greater than 1"]),
         ("rope-qk:theta=Infinity", ["finite"]),
+        ("rope-qk:share=0", ["share must be in (0, 1], not 0.0"]),
         ("random-qk:by=tokne", ["by: unknown 'tokne'", "did you mean 'token'?"]),
         ("random-qk:slowest=2", ["slowest <= fastest"]),
         ("alibi+rope-qk", ["unknown transport 'alibi'"]),

@@ -72,6 +72,12 @@ def test_rope_frequencies() -> None:
     assert_close(-phase[0, 0, 0].double(), torch.tensor([1, 0.1, 0.01, 0.001]).double(), "ω", torch.float32)
 
 
+def test_a_share_of_ropes_planes_turns_and_the_slowest_stand_still() -> None:
+    """p-RoPE keeps the highest frequencies, a share p of them, as they are (Barbero et al. 2024, §6)."""
+    phase = phase_of(route_of(build(parse_encoding("rope:share=0.5"), head_dim=8), draw_sample(1, head_dim=8)))
+    assert_close(-phase[0, 0, 0].double(), torch.tensor([1, 0.1, 0, 0]).double(), "ω", torch.float32)
+
+
 def test_forget_gate_bias_is_the_sum_of_log_gates() -> None:
     """D_ij = Σ_{l=j+1}^{i} ln f_l, f_t = σ(w·x_t + b) (Lin et al. 2025, eq. 4 to 6)."""
     sample = draw_sample(9, heads=2, kv_heads=2, dtype=torch.float64)

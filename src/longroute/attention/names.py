@@ -1,13 +1,10 @@
 """Encodings by name: `rope-qk`, `learned-qkv+forget`, `random-qk:slowest=0.001,by=position`, `alibi`, `none`."""
 
-import dataclasses
-import json
 import re
 import typing
-from typing import Any
 
 from longroute.attention.encoding import Encoding
-from longroute.configuration import from_json, kind_of, to_json
+from longroute.configuration import changed_fields, from_json, kind_of, listed, read_fields
 from longroute.control import Control, NoControl
 from longroute.errors import InputError, nearest
 from longroute.transport import NoTransport, Transport
@@ -38,10 +35,11 @@ def parse_encoding(name: str) -> Encoding:
     if moved not in ("qk", "qkv"):
         raise InputError(f"encoding {name!r}: unknown suffix {moved!r}{nearest(moved, ['qk', 'qkv'])}")
     control_kind, _, control_fields = (parts[1] if len(parts) == 2 else "none").partition(":")
-    control = {"kind": control_kind} | _fields(name, control_fields)
+    source = f"encoding {name!r}"
+    control = {"kind": control_kind} | read_fields(control_fields, source)
     data = {"free": control.pop("free")} if "free" in control else {}
-    data |= {"transport": {"kind": stem} | _fields(name, fields), "values": moved == "qkv", "control": control}
-    return from_json(Encoding, data, source=f"encoding {name!r}")
+    data |= {"transport": {"kind": stem} | read_fields(fields, source), "values": moved == "qkv", "control": control}
+    return from_json(Encoding, data, source=source)
 
 
 def encoding_name(encoding: Encoding) -> str:
@@ -49,37 +47,8 @@ def encoding_name(encoding: Encoding) -> str:
     transport, control = encoding.transport, encoding.control
     moves = f"-{'qkv' if encoding.values else 'qk'}" if transport.moves else ""
     free = [f"free={encoding.free}"] if encoding.free else []
-    before = f"{transport.name}{moves}{_listed(_changed(transport))}"
-    after = f"{control.name}{_listed(_changed(control) + free)}"
+    before = f"{transport.name}{moves}{listed(changed_fields(transport))}"
+    after = f"{control.name}{listed(changed_fields(control) + free)}"
     if isinstance(control, NoControl):
         return before
     return after if isinstance(transport, NoTransport) else f"{before}+{after}"
-
-
-def _fields(name: str, text: str) -> dict[str, Any]:
-    fields = {}
-    for item in filter(None, text.split(",")):
-        key, equals, value = item.partition("=")
-        if not equals:
-            raise InputError(f"encoding {name!r}: expected FIELD=VALUE, got {item!r}")
-        if key == "kind" or key in fields:
-            raise InputError(f"encoding {name!r}: {key!r} {'stands twice' if key in fields else 'is not a field'}")
-        try:
-            fields[key] = json.loads(value)
-        except ValueError:
-            fields[key] = value
-    return fields
-
-
-def _changed(spec: Transport | Control) -> list[str]:
-    """`field=value` of the fields that differ from their defaults."""
-    values = to_json(spec)
-    return [
-        f"{field.name}={values[field.name]}".replace("e+", "e")  # without the '+' that joins
-        for field in dataclasses.fields(spec)
-        if getattr(spec, field.name) != field.default
-    ]
-
-
-def _listed(fields: list[str]) -> str:
-    return ":" + ",".join(fields) if fields else ""

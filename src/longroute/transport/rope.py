@@ -1,5 +1,6 @@
 """RoPE: every token turns every plane by the same fixed angle."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,10 +20,16 @@ def rope_frequencies(theta: float, planes: int) -> Tensor:
 
 @dataclass(frozen=True)
 class RoPE:
-    """M_t = ⊕_p R(-ω_p), ω_p = theta^(-2p/dim): the score depends on content and the distance i - j alone."""
+    """M_t = ⊕_p R(-ω_p), ω_p = theta^(-2p/dim): the score depends on content and the distance i - j alone.
+
+    With `share` below 1 the slowest planes stand still (p-RoPE, Barbero et al. 2024, arXiv 2410.06205): what no window
+    of the training length turns through once is not there to be met untrained.
+    """
 
     theta: float = 10_000.0
     """Base of the frequencies; larger is slower. > 1."""
+    share: float = 1.0
+    """Share of the planes that turn, the fastest first; the rest compare content at any distance alike. In (0, 1]."""
 
     name: ClassVar[str] = "rope"
     source: ClassVar[str] = "Su et al. 2021 (RoFormer), arXiv 2104.09864"
@@ -32,9 +39,13 @@ class RoPE:
     def __post_init__(self):
         if not self.theta > 1:
             raise InputError(f"rope: theta must be greater than 1, not {self.theta}")
+        if not 0 < self.share <= 1:
+            raise InputError(f"rope: share must be in (0, 1], not {self.share}")
 
     def build(self, shape: LayerShape) -> "RoPESteps":
-        return RoPESteps(-rope_frequencies(self.theta, plane_count(shape.head_dim)))
+        frequencies = rope_frequencies(self.theta, plane_count(shape.head_dim))
+        frequencies[math.ceil(self.share * len(frequencies)) :] = 0
+        return RoPESteps(-frequencies)
 
 
 class RoPESteps(RotationSteps):
