@@ -17,7 +17,16 @@ from longroute.attention import Encoding, PositionEncoding, Route, encoding_name
 from longroute.control import Control, LogCount, WindowWithSinks
 from longroute.data.packing import Packing
 from longroute.model import ModelSpec
-from longroute.transport import Householder, LayerShape, NoTransport, PaTH, RoPE, RotationFrame, Transport
+from longroute.transport import (
+    Householder,
+    LayerShape,
+    LearnedRotation,
+    NoTransport,
+    PaTH,
+    RoPE,
+    RotationFrame,
+    Transport,
+)
 
 TOLERANCES = {torch.float64: 1e-9, torch.float32: 1e-5}
 """Largest error allowed by the dtype computed in, as a share of the largest expected number (at least 1).
@@ -65,6 +74,7 @@ def both(transport: Transport | type[Transport]) -> tuple[bool, ...]:
 TRANSPORTS: list[Transport] = [
     *(spec for kind in typing.get_args(Transport) for spec in variants(kind)),
     RoPE(share=0.5),
+    LearnedRotation(share=0.5),
 ]
 NARROW = {LogCount: LogCount(near=3), WindowWithSinks: WindowWithSinks(window=3, sinks=1)}
 """Controls whose defaults would do nothing to sequences of a few dozen tokens."""

@@ -15,6 +15,7 @@ from longroute.cli.settings import read_settings, with_settings
 from longroute.compare import DIAL, ComparisonSpec, TextSpec, compare, default_workers, preset, read_summary
 from longroute.errors import InputError
 from longroute.report.tables import terminal_table
+from longroute.task import parse_task
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Compare:
     """What to compare, such as rope-qk alibi; `dial`: a rotation at many spreads. Default: the preset's."""
     seeds: tuple[int, ...] | None = None
     """A run of every encoding for each. Default: the preset's."""
+    tasks: tuple[str, ...] | None = None
+    """What each encoding must also recall, such as mqar needle word-problem:group=S3; none for nothing. Default: the
+    preset's."""
     text: tuple[Path, ...] = ()
     """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: longroute's books."""
     heldout: tuple[Path, ...] = ()
@@ -52,7 +56,7 @@ class Compare:
         spec = self._spec()
         text = TextSpec(self.text, self.heldout, self.text_key)
         with (
-            run_progress(console, runs=len(spec.encodings) * len(spec.seeds)) as show,
+            run_progress(console, runs=len(spec.encodings) * len(spec.seeds) * (1 + len(spec.tasks))) as show,
             closing(self._job(spec, text)) as job,
         ):
             for progress in job:
@@ -74,6 +78,8 @@ class Compare:
             spec = replace(spec, encodings=tuple(map(parse_encoding, names)))
         if self.seeds is not None:
             spec = replace(spec, seeds=self.seeds)
+        if self.tasks is not None:
+            spec = replace(spec, tasks=tuple(map(parse_task, () if self.tasks == ("none",) else self.tasks)))
         return with_settings(spec, self.set)
 
 

@@ -1,8 +1,10 @@
 """`longroute evaluate`: a trained run on any text, at every length."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -14,11 +16,24 @@ from longroute.compare.compare import run_facts
 from longroute.compare.worker import Progress
 from longroute.configuration import to_json
 from longroute.data.corpus import corpus_hash, embedded_books, read_documents, short_names
-from longroute.data.shards import write_shard
+from longroute.data.shards import TokenShard, write_shard
 from longroute.data.tokenizer import load_tokenizer
-from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run, summarise
+from longroute.evaluate import (
+    EvaluateSpec,
+    choose_spans,
+    complete_spans,
+    evaluate_recall,
+    evaluate_run,
+    hay_of,
+    load_run,
+    summarise,
+    summarise_recall,
+)
 from longroute.files import claim, locked, refuse_other, write_atomically
-from longroute.train import NonFiniteError, RunFolder
+from longroute.model import Decoder
+from longroute.task import Source, parse_task, task_name
+from longroute.train import NonFiniteError, RunFolder, RunSpec
+from longroute.train.batches import check_fits
 from longroute.train.records import RecordFile
 
 CONFIG = "evaluation-config.json"
@@ -26,7 +41,10 @@ CONFIG = "evaluation-config.json"
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Measure a trained run on held-out text at 1, 2, 4 … times its training length; writes evaluation.json.
+    """Measure a trained run at 1, 2, 4 … times its training length; writes evaluation.json.
+
+    One trained on text: its perplexity on held-out text, or with --tasks its recall of needles in it. One trained on a
+    task: its recall.
 
     Stop it at any moment; the same command goes on where it was.
     """
@@ -43,42 +61,115 @@ class Evaluate:
     """Longest length as a multiple of the training length; a power of two."""
     spans: int = 2
     """Spans a document, at most."""
+    tasks: tuple[str, ...] = ()
+    """Measure recall in these instead, such as needle or mqar:pairs=8. Default for a task's run: its own."""
+    samples: int = 64
+    """Samples of a task at each length, at most."""
     prune: float = 1e-6
     """Largest share of a row's attention that long windows may skip, with a certificate; 0 for none."""
 
     def run(self, console: Console) -> int:
         run = RunFolder(self.folder)
-        facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans, prune=self.prune)
+        facts, spec = run.spec(), EvaluateSpec(self.reach, self.spans, prune=self.prune, samples=self.samples)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        tasks = tuple(map(parse_task, self.tasks)) or ((facts.task,) if facts.task else ())
+        on_text = not tasks or any(task.in_text for task in tasks)
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
-        documents = short_names(given)
-        asked = {"evaluate": to_json(spec), "text": corpus_hash(documents), "run": to_json(facts)}
-        name = f"{asked['text'][:8]}-reach{self.reach}-spans{self.spans}-prune{self.prune:g}"
+        documents = short_names(given) if on_text else []
+        asked = {
+            "evaluate": to_json(spec),
+            "text": corpus_hash(documents) if on_text else "",
+            "tasks": [to_json(task) for task in tasks],
+            "run": to_json(facts),
+        }
+        of_text = [asked["text"][:8]] if on_text else []
+        name = "-".join(
+            [*map(task_name, tasks), *of_text, f"reach{self.reach}", f"spans{self.spans}", f"prune{self.prune:g}"]
+        )
         out = self.out or self.folder / "evaluations" / name
         model = load_run(run, device)
         with locked(out), run_progress(console) as show:
             refuse_other(out / CONFIG, asked)
-            shard = write_shard(documents, load_tokenizer(run.tokenizer), out / "heldout")
-            total = len(choose_spans(shard, spec, facts.train.length))
-            claim(out / CONFIG, asked)
+            shard = write_shard(documents, load_tokenizer(run.tokenizer), out / "heldout") if on_text else None
             file = RecordFile(out / "records.jsonl")
-            done = complete_spans(file.read(), spec, facts.train.length)
-            file.keep([record for span in done for record in span])
-            spans = evaluate_run(model, facts.train, shard, spec, device=device, done=len(done))
+            job = Job(facts, spec, model, device, file, self.folder.name)
             try:
-                for count, records in enumerate(spans, len(done) + 1):
-                    file.add(*records)
-                    show(Progress(self.folder.name, "evaluate", count, total))
+                if tasks:
+                    sources = [task.source(hay_of(run, shard)) for task in tasks]
+                    for source in sources:
+                        check_fits(source, facts)
+                    claim(out / CONFIG, asked)
+                    recalled = job.recall(dict(zip(map(task_name, tasks), sources, strict=True)), show)
+                    result = run_facts(facts) | {"recall": recalled}
+                else:
+                    assert shard is not None  # there is text wherever there are no tasks
+                    choose_spans(shard, spec, facts.train.length)
+                    claim(out / CONFIG, asked)
+                    result = run_facts(facts) | job.perplexity(shard, show)
             except NonFiniteError as error:
                 show(Progress(self.folder.name, "failed", reason=str(error)))
                 return 1
-            result = run_facts(facts) | summarise(file.read(), facts.train.length)
             write_atomically(out / "evaluation.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
         _print_result(console, result, out)
         return 0
 
 
+@dataclass(frozen=True)
+class Job:
+    """One evaluation of a run, going on from the records that its file has."""
+
+    run: RunSpec
+    spec: EvaluateSpec
+    model: Decoder
+    device: torch.device
+    file: RecordFile
+    name: str
+
+    def perplexity(self, shard: TokenShard, show: Callable[[Progress], None]) -> dict[str, Any]:
+        """Measure what is left to measure of perplexity; what it came to."""
+        total = len(choose_spans(shard, self.spec, self.run.train.length))
+        done = complete_spans(self.file.read(), self.spec, self.run.train.length)
+        self.file.keep([record for span in done for record in span])
+        spans = evaluate_run(self.model, self.run.train, shard, self.spec, device=self.device, done=len(done))
+        for count, records in enumerate(spans, len(done) + 1):
+            self.file.add(*records)
+            show(Progress(self.name, "evaluate", count, total))
+        return summarise(self.file.read(), self.run.train.length)
+
+    def recall(self, sources: dict[str, Source], show: Callable[[Progress], None]) -> dict[str, Any]:
+        """Measure what is left to measure of recall in tasks; what it came to, by their names."""
+        train, results = self.run.train, {}
+        lengths = self.spec.lengths(train.length)
+        for name, source in sources.items():
+            done = [record["length"] for record in self.file.read() if record["task"] == name]
+            records = evaluate_recall(self.model, train, name, source, self.spec, device=self.device, done=done)
+            for count, record in enumerate(records, len(done) + 1):
+                self.file.add(record)
+                show(Progress(self.name, f"recall {name}", count, len(lengths)))
+            own = [record for record in self.file.read() if record["task"] == name]
+            results[name] = summarise_recall(own, train.length)
+        return results
+
+
 def _print_result(console: Console, result: dict, out: Path) -> None:
+    for name, recall in result.get("recall", {}).items():
+        table = Table("length", "accuracy", "binding", "chance", "answers", box=None, header_style="bold", title=name)
+        for length in recall["accuracy"]:
+            shares = [recall[key][length] for key in ("accuracy", "binding", "chance")]
+            table.add_row(length, *map(_share, shares), str(recall["answers"][length]))
+        console.print(table)
+        if not recall["solved"]:
+            console.print(f"{name}: not learned at the training length; longer ones say nothing", markup=False)
+    if "perplexity" in result:
+        _print_perplexity(console, result)
+    console.print(f"written: {out / 'evaluation.json'}", markup=False, soft_wrap=True)
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0%}"
+
+
+def _print_perplexity(console: Console, result: dict) -> None:
     table = Table("length", "perplexity", "ratio", "tail perplexity", "tail ratio", box=None, header_style="bold")
     for length in result["perplexity"]:
         keys = ("perplexity", "ratio", "tail_perplexity", "tail_ratio")
@@ -87,4 +178,3 @@ def _print_result(console: Console, result: dict, out: Path) -> None:
     console.print(table)
     for length, share in list(result.get("skipped", {}).items())[-1:]:
         console.print(f"skipped at {length} tokens, certified: {share:.1%} of attention", markup=False)
-    console.print(f"written: {out / 'evaluation.json'}", markup=False, soft_wrap=True)

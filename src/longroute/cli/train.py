@@ -14,9 +14,11 @@ from longroute.attention import parse_encoding
 from longroute.cli.progress import run_progress
 from longroute.cli.settings import with_settings
 from longroute.compare import TextSpec, preset
+from longroute.compare.recall import check_task
 from longroute.compare.text import prepare_text
 from longroute.compare.worker import Progress
 from longroute.data.windows import WindowSampler
+from longroute.task import parse_task
 from longroute.train import NonFiniteError, RunFolder, train
 from longroute.train.loop import build_model
 
@@ -34,6 +36,8 @@ class Train:
     """Folder of the run."""
     preset: str = "mini"
     """Model, optimisation and vocabulary to begin from."""
+    task: str | None = None
+    """What to train on instead of text, such as mqar:pairs=8 or needle; `longroute encodings` lists them too."""
     seed: int = 0
     """Of the weights, the order of the text and frozen random angles."""
     text: tuple[Path, ...] = ()
@@ -46,18 +50,23 @@ class Train:
     """Single settings over the preset's, such as train.tokens=2000000 model.width=96."""
 
     def run(self, console: Console) -> int:
+        tasks = () if self.task is None else (parse_task(self.task),)
         chosen = replace(preset(self.preset), encodings=(parse_encoding(self.encoding),), seeds=(self.seed,))
-        spec = with_settings(chosen, self.set)
+        spec = replace(with_settings(chosen, self.set), tasks=tasks)
         prepared, _ = prepare_text(TextSpec(self.text, self.heldout, self.text_key), spec.model.vocabulary)
         runs = spec.runs(vocabulary=prepared.train.vocab_size, text_hash=prepared.train.text_hash)
-        ((name, run),) = runs.items()
+        name, run = list(runs.items())[-1]  # the task's, if there is one
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-        WindowSampler(prepared.train, length=run.train.length, batch=run.train.batch, seed=run.seed)
-        build_model(run, torch.device("cpu"))  # what can't be built or trained is found before the folder is taken
         folder = RunFolder(self.out)
-        with folder.open(run, prepared.tokenizer_path), run_progress(console) as show, stop_between_steps() as stopped:
+        build_model(run, torch.device("cpu"))  # what can't be built or trained is found before the folder is taken
+        if run.task is None:
+            WindowSampler(prepared.train, length=run.train.length, batch=run.train.batch, seed=run.seed)
+        else:
+            check_task(run, prepared, run.train.length)
+        tokenizer = prepared.tokenizer_path if run.on_text else None
+        with folder.open(run, tokenizer), run_progress(console) as show, stop_between_steps() as stopped:
             try:
-                with closing(train(run, prepared.train, folder, device)) as records:
+                with closing(train(run, prepared.train if run.on_text else None, folder, device)) as records:
                     for record in records:
                         show(Progress(name, "train", record["step"], run.train.steps))
                         if stopped:

@@ -8,6 +8,7 @@ from typing import Any
 
 from longroute.attention import encoding_name
 from longroute.compare.pool import run_all
+from longroute.compare.recall import check_task, joined, recalled
 from longroute.compare.spec import ComparisonSpec
 from longroute.compare.text import TextSpec, prepare_text
 from longroute.compare.worker import Progress, Run
@@ -19,6 +20,7 @@ from longroute.evaluate import choose_spans, complete_spans, summarise
 from longroute.files import claim, locked, write_atomically
 from longroute.model import Decoder
 from longroute.report import write_report
+from longroute.task import task_name
 from longroute.train import RunFolder, RunSpec
 from longroute.train.folder import versions
 
@@ -43,7 +45,9 @@ def compare(
             Run.of(name, out / "runs" / name, run, spec.evaluate, prepared, explain=explain)
             for name, run in specs.items()
         ]
-        facts = [run_facts(run.spec) for run in runs]  # builds every model: an impossible one is found here
+        for run in {run.spec.task: run for run in runs if run.spec.task}.values():
+            check_task(run.spec, prepared, spec.evaluate.lengths(run.spec.train.length)[-1])
+        facts = {run.name: run_facts(run.spec) for run in runs}  # builds every model: an impossible one is found here
         claim(out / "comparison.json", {"comparison": to_json(spec), "corpus": corpus["hash"]})
         failures: dict[str, str] = {}
         with closing(run_all(runs, workers=workers)) as progress:
@@ -51,7 +55,8 @@ def compare(
                 if item.stage == "failed":
                     failures[item.run] = item.reason
                 yield item
-        rows = [of_run | _outcome(run, failures.get(run.name)) for run, of_run in zip(runs, facts, strict=True)]
+        outcomes = {run.name: facts[run.name] | _outcome(run, failures.get(run.name)) for run in runs}
+        rows = joined(runs, outcomes)
         summary = _summary(spec, runs[0].spec, corpus, rows)
         records = [record for run in runs for record in _labelled(run, failed=run.name in failures)]
         write_atomically(out / "records.jsonl", "".join(json.dumps(record) + "\n" for record in records))
@@ -72,6 +77,9 @@ def _summary(spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: l
         "model": to_json(run.model),
         "training": to_json(spec.train),
         "evaluation": to_json(spec.evaluate),
+        "tasks": [task_name(task) for task in spec.tasks],
+        "task_model": to_json(spec.task_model),
+        "task_training": to_json(spec.task_train),
         "versions": versions(),
         "rows": rows,
     }
@@ -79,25 +87,26 @@ def _summary(spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: l
 
 def _outcome(run: Run, reason: str | None) -> dict[str, Any]:
     """What a run came to: its row of the summary, but for `run_facts`. Numbers that it doesn't have are null."""
+    records = RunFolder(run.folder).records.read() if reason is None else []
+    measured = _measured(run, records) if run.spec.task is None else recalled(run, records)
+    for place in (run.folder, run.text):  # no paths: the same comparison elsewhere has the same summary
+        reason = reason and reason.replace(f"{place}/", "").replace(str(place), place.name)
+    return {"status": "failed" if reason else "ok", "reason": reason} | measured
+
+
+def _measured(run: Run, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Perplexities and breaking lengths from a run's records; nulls without any."""
     train_length = run.spec.train.length
-    if reason is None:
-        records = RunFolder(run.folder).records.read()
+    explained = {"explained": (run.folder / "diagnosis" / "diagnosis.html").exists()}
+    if records:
         spans = [record for span in complete_spans(records, run.evaluate, train_length) for record in span]
         predicted = next((record for record in records if record["record"] == "prediction"), None)
         breaking = {"measured": span_breaking(spans, train_length), "predicted": predicted and predicted["breaking"]}
-        measured = summarise(spans, train_length) | {"breaking": breaking}
-    else:
-        nothing = {str(length): None for length in run.evaluate.lengths(train_length)}
-        keys = ("perplexity", "ratio", "scored_tokens")
-        measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys} | {
-            "interval": None,
-            "skipped": {},
-            "breaking": None,
-        }
-    for place in (run.folder, run.text):  # no paths: the same comparison elsewhere has the same summary
-        reason = reason and reason.replace(f"{place}/", "").replace(str(place), place.name)
-    explained = (run.folder / "diagnosis" / "diagnosis.html").exists()
-    return {"status": "failed" if reason else "ok", "reason": reason, "explained": explained} | measured
+        return explained | summarise(spans, train_length) | {"breaking": breaking}
+    nothing = {str(length): None for length in run.evaluate.lengths(train_length)}
+    keys = ("perplexity", "ratio", "scored_tokens")
+    measured = {prefix + key: nothing for prefix in ("", "tail_") for key in keys}
+    return explained | measured | {"interval": None, "skipped": {}, "worth": {}, "breaking": None}
 
 
 def run_facts(spec: RunSpec) -> dict[str, Any]:
@@ -118,6 +127,8 @@ def run_facts(spec: RunSpec) -> dict[str, Any]:
 def _labelled(run: Run, *, failed: bool) -> Iterator[dict[str, Any]]:
     """The run's records, each with what it belongs to; none if the run failed because they can't be read."""
     label = {"run": run.name, "encoding": encoding_name(run.spec.encoding), "seed": run.spec.seed}
+    if run.spec.task is not None:
+        label |= {"task": task_name(run.spec.task)}
     try:
         for record in RunFolder(run.folder).records.read():
             yield {"record": record["record"]} | label | record

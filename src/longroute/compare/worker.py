@@ -19,9 +19,18 @@ from longroute.diagnose import DiagnoseSpec, diagnose, light_diagnosis, open_dia
 from longroute.diagnose.decoder import load_decoder
 from longroute.diagnose.spec import choose_stretches
 from longroute.errors import InputError
-from longroute.evaluate import EvaluateSpec, choose_spans, complete_spans, evaluate_run, load_run
+from longroute.evaluate import (
+    EvaluateSpec,
+    choose_spans,
+    complete_spans,
+    evaluate_recall,
+    evaluate_run,
+    hay_of,
+    load_run,
+)
 from longroute.files import locked
 from longroute.report.diagnosis import write_diagnosis_page
+from longroute.task import task_name
 from longroute.train import NonFiniteError, RunFolder, RunSpec, train
 from longroute.train.checkpoint import latest_checkpoint
 
@@ -54,7 +63,8 @@ class Run:
 class Progress:
     """How far a run is.
 
-    `stage` is train (steps), predict, evaluate (spans), explain (percent), done, or failed (then `reason` says why).
+    `stage` is train (steps), predict, evaluate (spans), recall (lengths), explain (percent), done, or failed (then
+    `reason` says why).
     """
 
     run: str
@@ -101,14 +111,18 @@ def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]
     failure, which a later call finds and does not repeat.
     """
     folder = RunFolder(run.folder)
-    with folder.open(run.spec, run.tokenizer, patience=_PATIENCE_SECONDS):
+    tokenizer = run.tokenizer if run.spec.on_text else None
+    with folder.open(run.spec, tokenizer, patience=_PATIENCE_SECONDS):
         failure = [record for record in folder.records.read() if record["record"] == "failure"]
         if not failure:
             try:
                 yield from _train(run, folder, device)
-                yield from _predict(run, folder, device)
-                yield from _evaluate(run, folder, device)
-                yield from _explain(run, folder, device)
+                if run.spec.task is not None:
+                    yield from _recall(run, folder, device)
+                else:
+                    yield from _predict(run, folder, device)
+                    yield from _evaluate(run, folder, device)
+                    yield from _explain(run, folder, device)
             except NonFiniteError as error:
                 failure = [{"record": "failure", "step": error.step, "reason": str(error)}]
                 folder.records.add(*failure)
@@ -119,7 +133,8 @@ def _train(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progr
     checkpoint = latest_checkpoint(folder.checkpoints)
     if checkpoint is not None and checkpoint.step == run.spec.train.steps:
         return
-    with closing(train(run.spec, open_shard(run.text / "train"), folder, device)) as records:
+    shard = open_shard(run.text / "train") if run.spec.on_text else None
+    with closing(train(run.spec, shard, folder, device)) as records:
         for record in records:
             yield Progress(run.name, "train", record["step"], run.spec.train.steps)
 
@@ -152,6 +167,21 @@ def _explain(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pro
         for progress in diagnose(open_diagnosis(model, text, spec, out), out):
             yield Progress(run.name, "explain", int(100 * progress.done), 100)
         write_diagnosis_page(load_json(out / "diagnosis.json"), out)
+
+
+def _recall(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
+    task, train_spec = run.spec.task, run.spec.train
+    assert task is not None  # a run without one isn't asked
+    lengths = run.evaluate.lengths(train_spec.length)
+    done = [record["length"] for record in folder.records.read() if record["record"] == "recall"]
+    if len(done) == len(lengths):
+        return
+    source = task.source(hay_of(folder, _heldout(run) if task.in_text else None))
+    model = load_run(folder, device)
+    records = evaluate_recall(model, train_spec, task_name(task), source, run.evaluate, device=device, done=done)
+    for count, record in enumerate(records, len(done) + 1):
+        folder.records.add(record)
+        yield Progress(run.name, "recall", count, len(lengths))
 
 
 def _heldout(run: Run) -> TokenShard:

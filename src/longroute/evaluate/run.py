@@ -51,7 +51,7 @@ def complete_spans(records: list[dict[str, Any]], spec: EvaluateSpec, train_leng
     for record in records:
         if record["record"] == "evaluation":
             spans[record["book"], record["span"]].append(record)
-    expected = 2 * len(spec.lengths(train_length))
+    expected = 2 * len(spec.lengths(train_length)) + len(spec.shuffled_lengths(train_length))
     return [span for span in spans.values() if len(span) == expected]
 
 
@@ -74,8 +74,9 @@ def evaluate_run(
         records = []
         for record in evaluate_span(score, span, spec, train.length):
             records.append(record)
-            if pruning is not None and pruning.pairs and record["protocol"] == "whole":
-                record |= {"pairs": pruning.pairs, "skipped": pruning.skipped}
+            if pruning is not None and pruning.pairs:
+                if record["protocol"] == "whole":
+                    record |= {"pairs": pruning.pairs, "skipped": pruning.skipped}
                 pruning.pairs = pruning.skipped = 0
             if not math.isfinite(record["nats"]):
                 where = f"evaluation of {span.book!r}, span {span.index}, at length {record['length']}"

@@ -20,12 +20,16 @@ class EvaluateSpec:
     """Tokens that go through the model at once, unless one window is longer."""
     prune: float = 1e-6
     """Largest share of a row's attention that long windows may skip, with a certificate; 0 for none."""
+    samples: int = 64
+    """Samples of a task at each length, at most."""
+    sample_tokens: int = 65_536
+    """Tokens of them together, but for eight samples that there always are."""
 
     def __post_init__(self):
         if self.reach < 2 or self.reach & (self.reach - 1):
             raise InputError(f"evaluate: reach must be a power of two from 2, not {self.reach}")
-        if self.spans < 1 or self.window_tokens < 1:
-            raise InputError(f"evaluate: spans and window_tokens must be at least 1: {self}")
+        if min(self.spans, self.window_tokens, self.samples, self.sample_tokens) < 1:
+            raise InputError(f"evaluate: spans, samples and their tokens must be at least 1: {self}")
         if not 0 <= self.prune < 1:
             raise InputError(f"evaluate: prune must be a share of attention, 0 <= prune < 1, not {self.prune}")
 
@@ -34,6 +38,14 @@ class EvaluateSpec:
         if train_length % 2:
             raise InputError(f"evaluate: the training length must be even, not {train_length}")
         return tuple(train_length << k for k in range(self.reach.bit_length()))
+
+    def shuffled_lengths(self, train_length: int) -> tuple[int, ...]:
+        """Lengths at which the tail is scored with far context shuffled too: those that have any, from 4 L₀."""
+        return self.lengths(train_length)[2:]
+
+    def samples_at(self, length: int) -> int:
+        """Samples of a task at a length."""
+        return min(self.samples, max(8, self.sample_tokens // length))
 
     def tail(self, train_length: int) -> int:
         """Targets of the fixed tail: 8 L₀, or half a span where that is less."""

@@ -15,7 +15,8 @@ def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str,
     """Perplexity exp(Σ nats / Σ tokens) by length, its ratio to that at the training length, and intervals of both.
 
     Keys: `perplexity`, `ratio`, `scored_tokens` from whole windows, the same with `tail_` from the fixed tail,
-    `interval`, `skipped` (share of attention that was pruned; empty where none could be). Weighted by tokens.
+    `interval`, `skipped` (share of attention that was pruned; empty where none could be), `worth` (see `_worth`).
+    Weighted by tokens.
     Intervals: spans are drawn again with replacement within each book, the same for every length, so that a ratio's
     numerator and denominator come from the same text; `interval` is None where no book has two spans.
     """
@@ -39,7 +40,40 @@ def summarise(records: Sequence[dict[str, Any]], train_length: int) -> dict[str,
                 f"{prefix}{name}": _by_length(lengths, _percentiles(values))
                 for name, values in zip(("perplexity", "ratio"), drawn, strict=True)
             }
-    return summary | {"interval": interval if "ratio" in interval else None, "skipped": _skipped(records)}
+    return (
+        summary
+        | {"interval": interval if "ratio" in interval else None, "skipped": _skipped(records)}
+        | {"worth": _worth(records, train_length)}
+    )
+
+
+def _worth(records: Sequence[dict[str, Any]], train_length: int) -> dict[str, dict[str, list[float | None]]]:
+    """What context is worth to the fixed tail in nats a token, by length: [mean, low, high] over resampled spans.
+
+    `context`: loss with L₀ tokens of context minus that with L. `order`: loss with the far tokens shuffled minus that
+    with them as they are. A model that ignores what is far has 0 in both, one that is upset by it is below 0.
+    """
+    nats: dict[tuple[str, int], dict[tuple[str, int], float]] = {}
+    tokens: dict[tuple[str, int], float] = {}
+    for record in records:
+        span = (record["book"], record["span"])
+        nats.setdefault((record["protocol"], record["length"]), {})[span] = record["nats"]
+        if record["protocol"] == "tail":
+            tokens[span] = record["tokens"]
+    spans = sorted(tokens)
+    counts = _resampled_counts([book for book, _ in spans])
+    lengths = sorted({length for protocol, length in nats if protocol == "tail" and length > train_length})
+
+    def difference(worse: tuple[str, int], better: tuple[str, int]) -> list[float | None]:
+        lost = np.array([nats[worse][span] - nats[better][span] for span in spans])
+        sizes = np.array([tokens[span] for span in spans])
+        ends = [None, None] if counts is None else _percentiles((counts @ lost / (counts @ sizes))[:, None])[0]
+        return [finite_or_none(float(lost.sum() / sizes.sum())), *ends]
+
+    return {
+        "context": {str(n): difference(("tail", train_length), ("tail", n)) for n in lengths},
+        "order": {str(n): difference(("shuffled", n), ("tail", n)) for n in lengths if ("shuffled", n) in nats},
+    }
 
 
 def _skipped(records: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -18,3 +18,13 @@ def token_losses(hidden: Tensor, output_weight: Tensor, targets: Tensor, *, chun
         for h, t in zip(flat.split(chunk), flat_targets.split(chunk), strict=True)
     ]
     return torch.cat(losses).view_as(targets)
+
+
+def answer_losses(hidden: Tensor, output_weight: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+    """The losses of the targets that are not IGNORED, as in `token_losses`, and whether each is the likeliest token.
+
+    Logits are made for these alone. Both are (scored), in the order of rows and time.
+    """
+    scored = targets != IGNORED
+    logits, expected = F.linear(hidden[scored], output_weight).float(), targets[scored]
+    return F.cross_entropy(logits, expected, reduction="none"), logits.argmax(-1) == expected

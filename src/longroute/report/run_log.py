@@ -44,7 +44,7 @@ def read_records(records: Iterable[Mapping[str, Any]]) -> RunLog:
     spans: set[tuple[str, str]] = set()
     for record in records:
         match record.get("record"):
-            case "train":
+            case "train" if "task" not in record:  # losses on tasks are not to be compared with those on text
                 _add_loss(losses, record)
             case "failure":
                 failures.append(_failure(record))

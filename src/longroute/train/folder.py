@@ -2,7 +2,7 @@
 
 config.json      the RunSpec, which a later command in the same folder must match
 versions.json    what trained it: longroute, torch, python, git state
-tokenizer.json   so that the folder is all that an evaluation needs
+tokenizer.json   so that the folder is all that an evaluation needs; none for a task on made-up tokens
 records.jsonl    what was measured, one JSON object a line
 checkpoints/     the newest checkpoint
 """
@@ -40,7 +40,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
 
     @contextmanager
-    def open(self, spec: RunSpec, tokenizer: Path, *, patience: float = 0.0) -> Iterator[None]:
+    def open(self, spec: RunSpec, tokenizer: Path | None, *, patience: float = 0.0) -> Iterator[None]:
         """Own the folder for a run of `spec`: made if new, gone on with if it holds the same, else refused.
 
         Raises InputError if another process still owns it after `patience` seconds, or if it holds another
@@ -49,7 +49,8 @@ class RunFolder:
         with locked(self.path, patience=patience):
             refuse_other(self.config, to_json(spec))
             if not self.config.exists():
-                shutil.copyfile(tokenizer, self.tokenizer)
+                if tokenizer is not None:
+                    shutil.copyfile(tokenizer, self.tokenizer)
                 write_atomically(self.path / "versions.json", json.dumps(versions() | _git_state(), indent=1) + "\n")
             claim(self.config, to_json(spec))
             yield

@@ -3,15 +3,17 @@
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from longroute.data.shards import TokenShard
-from longroute.data.windows import IGNORED, Batch, WindowSampler
-from longroute.errors import InputError
+from longroute.data.windows import IGNORED, Batch
 from longroute.model import Decoder, token_losses
+from longroute.model.loss import answer_losses
+from longroute.train.batches import Batches, next_context, run_batches
 from longroute.train.checkpoint import latest_checkpoint, load_model, load_optimizer, save_checkpoint
 from longroute.train.folder import RunFolder
 from longroute.train.optimizer import build_optimizer, learning_rate
@@ -48,30 +50,28 @@ def build_model(spec: RunSpec, device: torch.device) -> Decoder:
 
 
 def train(
-    spec: RunSpec, shard: TokenShard, folder: RunFolder, device: torch.device
+    spec: RunSpec, shard: TokenShard | None, folder: RunFolder, device: torch.device
 ) -> Generator[dict[str, Any], None, None]:
     """Train from the folder's newest checkpoint, or the start, to the end; yields the records that are new.
 
     The folder must be open. A checkpoint is written every CHECKPOINT_SECONDS, when the generator is closed and at the
-    end; when it is written changes no number. Raises NonFiniteError; what was recorded until then stays.
+    end; when it is written changes no number. A task that needs no text takes no `shard`. Raises InputError, and
+    NonFiniteError; what was recorded until then stays.
     """
-    if shard.vocab_size > spec.model.vocabulary:
-        raise InputError(
-            f"the tokenizer has {shard.vocab_size} types, the model a vocabulary of {spec.model.vocabulary}"
-        )
+    batches = run_batches(spec, shard, folder)
     model = build_model(spec, device)
     optimizer = build_optimizer(model, spec.train)
-    sampler = WindowSampler(shard, length=spec.train.length, batch=spec.train.batch, seed=spec.seed)
-    step = _resume(folder, model, optimizer)
+    step, record = _resume(folder, model, optimizer)
     saved, saved_at = step, time.monotonic()
-    losses: list[Tensor] = []
+    seen: list[_Step] = []
     while step < spec.train.steps:
-        norm = _take_step(spec.train, step, model, optimizer, sampler, losses, device)
+        context = next_context(record, batches.shortest, spec.train.length)
+        seen.append(_take_step(spec, step, model, optimizer, batches, context, device))
         step += 1
         if step % spec.train.record_every and step < spec.train.steps:
             continue
-        record = _record(spec.train, step, losses, norm)
-        losses.clear()
+        record = _record(spec, step, seen, context)
+        seen.clear()
         folder.records.add(record)
         if time.monotonic() - saved_at > CHECKPOINT_SECONDS:
             save_checkpoint(folder.checkpoints, step, model, optimizer)
@@ -86,35 +86,47 @@ def train(
         save_checkpoint(folder.checkpoints, step, model, optimizer)
 
 
-def _resume(folder: RunFolder, model: Decoder, optimizer: torch.optim.Optimizer) -> int:
-    """Back to the newest checkpoint, forgetting what was recorded after it; returns its step, 0 if there is none."""
+@dataclass(frozen=True)
+class _Step:
+    """What an optimiser step saw: its mean loss, the gradient's norm before clipping, the share of right answers."""
+
+    loss: Tensor
+    norm: Tensor
+    accuracy: Tensor
+
+
+def _resume(folder: RunFolder, model: Decoder, optimizer: torch.optim.Optimizer) -> tuple[int, dict[str, Any] | None]:
+    """Back to the newest checkpoint, forgetting what was recorded after it: its step, 0 if none, and its record."""
     checkpoint = latest_checkpoint(folder.checkpoints)
     step = 0
     if checkpoint is not None:
         load_model(checkpoint, model)
         load_optimizer(checkpoint, optimizer)
         step = checkpoint.step
-    folder.records.keep([r for r in folder.records.read() if r["record"] == "train" and r["step"] <= step])
-    return step
+    records = [r for r in folder.records.read() if r["record"] == "train" and r["step"] <= step]
+    folder.records.keep(records)
+    return step, records[-1] if records else None
 
 
 def _take_step(
-    spec: TrainSpec,
+    run: RunSpec,
     step: int,
     model: Decoder,
     optimizer: torch.optim.Optimizer,
-    sampler: WindowSampler,
-    losses: list[Tensor],
+    batches: Batches,
+    context: int,
     device: torch.device,
-) -> Tensor:
-    """One optimiser step; appends the step's mean loss to `losses`, returns the gradient's norm before clipping."""
-    batches = [sampler.draw(step * spec.accumulate + part) for part in range(spec.accumulate)]
-    scored = sum(int((batch.targets != IGNORED).sum()) for batch in batches)
-    total = torch.zeros((), device=device)
-    for batch in batches:
-        loss = _summed_loss(model, batch, spec, device) / max(1, scored)
-        loss.backward()
-        total += loss.detach()
+) -> _Step:
+    """One optimiser step."""
+    spec = run.train
+    drawn = [batches.draw(step * spec.accumulate + part, context) for part in range(spec.accumulate)]
+    scored = max(1, sum(int((batch.targets != IGNORED).sum()) for batch in drawn))
+    total, right = torch.zeros((), device=device), torch.zeros((), device=device)
+    for batch in drawn:
+        loss, hits = _summed_loss(model, batch, run, device)
+        (loss / scored).backward()
+        total += loss.detach() / scored
+        right += hits / scored
     parameters = list(model.parameters())
     norm = torch.nn.utils.get_total_norm(p.grad for p in parameters if p.grad is not None)
     if not torch.isfinite(total + norm):
@@ -124,15 +136,19 @@ def _take_step(
         group["lr"] = learning_rate(spec, step)
     optimizer.step()
     optimizer.zero_grad()
-    losses.append(total)
-    return norm
+    return _Step(total, norm, right)
 
 
-def _summed_loss(model: Decoder, batch: Batch, spec: TrainSpec, device: torch.device) -> Tensor:
+def _summed_loss(model: Decoder, batch: Batch, run: RunSpec, device: torch.device) -> tuple[Tensor, Tensor]:
+    """The batch's loss and, of a task, how many of its targets were the likeliest token."""
     packing = None if batch.packing is None else batch.packing.to(device)
-    with autocast(spec, device):
+    targets = batch.targets.to(device)
+    with autocast(run.train, device):
         hidden = model.hidden_states(batch.inputs.to(device), packing)
-        return token_losses(hidden, model.embedding.weight, batch.targets.to(device)).sum()
+        if run.task is None:
+            return token_losses(hidden, model.embedding.weight, targets).sum(), torch.zeros((), device=device)
+        losses, hits = answer_losses(hidden, model.embedding.weight, targets)
+        return losses.sum(), hits.sum()
 
 
 def _cause(model: Decoder, loss: Tensor, norm: Tensor, rate: float) -> str:
@@ -145,12 +161,17 @@ def _cause(model: Decoder, loss: Tensor, norm: Tensor, rate: float) -> str:
     return "; first not finite: ".join([seen, *where])
 
 
-def _record(spec: TrainSpec, step: int, losses: list[Tensor], norm: Tensor) -> dict[str, Any]:
-    return {
+def _record(run: RunSpec, step: int, seen: list[_Step], context: int) -> dict[str, Any]:
+    spec = run.train
+    record = {
         "record": "train",
         "step": step,
         "tokens": step * spec.tokens_per_step,
-        "loss": torch.stack(losses).double().mean().item(),
+        "loss": torch.stack([one.loss for one in seen]).double().mean().item(),
         "learning_rate": learning_rate(spec, step - 1),
-        "gradient_norm": norm.item(),
+        "gradient_norm": seen[-1].norm.item(),
     }
+    if run.task is not None:
+        accuracy = torch.stack([one.accuracy for one in seen]).double().mean().item()
+        record |= {"context": context, "accuracy": accuracy}
+    return record

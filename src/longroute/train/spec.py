@@ -6,6 +6,7 @@ from typing import Literal
 from longroute.attention import Encoding
 from longroute.errors import InputError
 from longroute.model import ModelSpec
+from longroute.task import Task
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class TrainSpec:
 
 @dataclass(frozen=True)
 class RunSpec:
-    """One training run: an encoding in a model, trained so, from a seed, on a text."""
+    """One training run: an encoding in a model, trained so, from a seed, on a text or a task."""
 
     encoding: Encoding = field(default_factory=Encoding)
     """The position encoding."""
@@ -66,8 +67,15 @@ class RunSpec:
     seed: int = 0
     """Of the weights, the order of the text and frozen random angles."""
     text_hash: str = ""
-    """Of the training text."""
+    """Of the training text; empty for a task that needs none."""
+    task: Task | None = None
+    """What it is trained to do, if not to predict text."""
 
     def __post_init__(self):
         if not 0 <= self.seed < 2**63:
             raise InputError(f"seed must be in [0, 2^63), not {self.seed}")
+
+    @property
+    def on_text(self) -> bool:
+        """Whether it needs text: not for a task on made-up tokens."""
+        return self.task is None or self.task.in_text

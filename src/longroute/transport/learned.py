@@ -9,7 +9,14 @@ from torch import Tensor, nn
 
 from longroute.errors import InputError
 from longroute.transport.rope import rope_frequencies
-from longroute.transport.rotation import RotationSteps, check_spread, geometric_spread, plane_count
+from longroute.transport.rotation import (
+    RotationSteps,
+    check_share,
+    check_spread,
+    geometric_spread,
+    plane_count,
+    turning_planes,
+)
 from longroute.transport.step import LayerShape, StepInputs
 
 
@@ -33,6 +40,8 @@ class LearnedRotation:
     """start=mixing: standard deviation of the angle in the slowest plane, radians."""
     theta: float = 10_000.0
     """start=rope: base of the frequencies."""
+    share: float = 1.0
+    """Share of the planes that turn, the first ones; the rest compare content at any distance alike. In (0, 1]."""
     rate: float = 0.1
     """η: how fast angles learn, relative to other weights."""
 
@@ -45,6 +54,7 @@ class LearnedRotation:
         check_spread(self.fastest, self.slowest)
         if not self.theta > 1:
             raise InputError(f"learned: theta must be greater than 1, not {self.theta}")
+        check_share("learned", self.share)
         if not self.rate > 0:
             raise InputError(f"learned: rate must be positive, not {self.rate}")
 
@@ -58,7 +68,8 @@ class LearnedSteps(RotationSteps):
     def __init__(self, spec: LearnedRotation, shape: LayerShape):
         super().__init__()
         self.spec, self.width = spec, shape.width
-        self.heads, self.planes = shape.kv_heads, plane_count(shape.head_dim)
+        self.heads, self.planes = shape.kv_heads, turning_planes(spec.share, shape.head_dim)
+        self.still = plane_count(shape.head_dim) - self.planes
         self.weight = nn.Parameter(torch.empty(self.heads * self.planes, shape.width))
         self.bias = nn.Parameter(torch.empty(self.heads * self.planes))
         self.reset_parameters()
@@ -68,7 +79,8 @@ class LearnedSteps(RotationSteps):
         """Back to the start that the spec names; draws from torch's global generator."""
         if self.spec.start == "rope":
             self.weight.zero_()
-            self.bias.copy_(-rope_frequencies(self.spec.theta, self.planes).repeat(self.heads) / self.spec.rate)
+            frequencies = rope_frequencies(self.spec.theta, self.planes + self.still)[: self.planes]
+            self.bias.copy_(-frequencies.repeat(self.heads) / self.spec.rate)
             return
         spread = geometric_spread(self.spec.fastest, self.spec.slowest, self.planes).repeat(self.heads)
         self.weight.normal_().mul_(spread[:, None] / (self.width**0.5 * self.spec.rate))
@@ -78,4 +90,4 @@ class LearnedSteps(RotationSteps):
         dtype = torch.promote_types(inputs.hidden.dtype, torch.float32)
         with torch.autocast(inputs.hidden.device.type, enabled=False):
             angle = F.linear(inputs.hidden.to(dtype), self.weight.to(dtype), self.bias.to(dtype)) * self.spec.rate
-        return angle.unflatten(-1, (self.heads, self.planes)).transpose(1, 2)
+        return F.pad(angle.unflatten(-1, (self.heads, self.planes)).transpose(1, 2), (0, self.still))

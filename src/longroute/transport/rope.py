@@ -1,6 +1,5 @@
 """RoPE: every token turns every plane by the same fixed angle."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +8,7 @@ from torch import Tensor
 
 from longroute.errors import InputError
 from longroute.transport.phase import to_turns
-from longroute.transport.rotation import RotationSteps, plane_count
+from longroute.transport.rotation import RotationSteps, check_share, plane_count, turning_planes
 from longroute.transport.step import LayerShape, StepInputs
 
 
@@ -39,12 +38,11 @@ class RoPE:
     def __post_init__(self):
         if not self.theta > 1:
             raise InputError(f"rope: theta must be greater than 1, not {self.theta}")
-        if not 0 < self.share <= 1:
-            raise InputError(f"rope: share must be in (0, 1], not {self.share}")
+        check_share("rope", self.share)
 
     def build(self, shape: LayerShape) -> "RoPESteps":
         frequencies = rope_frequencies(self.theta, plane_count(shape.head_dim))
-        frequencies[math.ceil(self.share * len(frequencies)) :] = 0
+        frequencies[turning_planes(self.share, shape.head_dim) :] = 0
         return RoPESteps(-frequencies)
 
 

@@ -1,5 +1,7 @@
 """What all rotations share: how wide the angles of each plane are spread, and a step as a matrix (its definition)."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
@@ -14,6 +16,17 @@ def plane_count(head_dim: int) -> int:
     if head_dim % 2:
         raise InputError(f"a rotation pairs dimensions, so head_dim must be even, not {head_dim}")
     return head_dim // 2
+
+
+def turning_planes(share: float, head_dim: int) -> int:
+    """How many planes turn when a `share` of them does: at least one."""
+    return math.ceil(share * plane_count(head_dim))
+
+
+def check_share(name: str, share: float) -> None:
+    """Raises InputError unless 0 < share ≤ 1."""
+    if not 0 < share <= 1:
+        raise InputError(f"{name}: share must be in (0, 1], not {share}")
 
 
 def geometric_spread(fastest: float, slowest: float, planes: int) -> Tensor:
