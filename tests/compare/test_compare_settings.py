@@ -11,6 +11,7 @@ from longroute.attention import encoding_name, parse_encoding
 from longroute.cli.compare import Compare
 from longroute.compare import CANDIDATES, DIAL, PRESETS, ComparisonSpec, preset
 from longroute.configuration import to_json
+from longroute.task import parse_task
 
 
 def spec_of(**given) -> ComparisonSpec:
@@ -55,10 +56,24 @@ def test_a_file_of_settings(tmp_path: Path):
     assert spec_of(config=file) == expected
 
 
-def test_runs_are_every_encoding_by_every_seed():
-    spec = replace(preset("smoke"), seeds=(0, 7), encodings=(parse_encoding("alibi"), parse_encoding("rope-qkv")))
+def test_runs_are_every_encoding_by_every_seed_and_task():
+    spec = replace(
+        preset("smoke"),
+        seeds=(0, 7),
+        encodings=(parse_encoding("alibi"), parse_encoding("rope-qkv")),
+        tasks=(parse_task("mqar:pairs=3"), parse_task("needle")),
+    )
     runs = spec.runs(vocabulary=300, text_hash="hash")
-    assert list(runs) == ["alibi-seed0", "rope-qkv-seed0", "alibi-seed7", "rope-qkv-seed7"]
+    assert list(runs) == [
+        f"{encoding}-seed{seed}{task}"
+        for seed in (0, 7)
+        for task in ("", "-mqar:pairs=3", "-needle")
+        for encoding in ("alibi", "rope-qkv")
+    ]
+    recall, needle = runs["rope-qkv-seed7-mqar:pairs=3"], runs["rope-qkv-seed7-needle"]
+    assert (recall.seed, recall.text_hash, recall.model.vocabulary) == (7, "", 48)  # no text at all
+    assert (needle.text_hash, needle.model.vocabulary) == ("hash", 300)
+    assert (recall.train, needle.train) == (spec.task_train, spec.task_train)
     run = runs["rope-qkv-seed7"]
     assert (run.seed, run.text_hash, run.model.vocabulary) == (7, "hash", 300)
     assert (run.encoding, run.train) == (parse_encoding("rope-qkv"), spec.train)

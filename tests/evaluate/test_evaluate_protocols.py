@@ -23,7 +23,8 @@ def test_a_uniform_model_scores_ln_v_on_every_token_once(reach: int):
     """G2: exactly ln V, and the count that the definition says."""
     records = planted.evaluated(lambda inputs, targets: torch.full(targets.shape, math.log(50_257)).double(), reach)
     lengths = [L0 * 2**k for k in range(int(math.log2(reach)) + 1)]
-    assert set(records) == {(protocol, length) for protocol in ("whole", "tail") for length in lengths}
+    both = {(protocol, length) for protocol in ("whole", "tail") for length in lengths}
+    assert set(records) == both | {("shuffled", length) for length in lengths[2:]}
     for (protocol, _), record in records.items():
         assert record["tokens"] == L0 * (reach if protocol == "whole" else min(8, reach // 2))
         assert record["nats"] / record["tokens"] == pytest.approx(math.log(50_257), rel=1e-7)
@@ -47,6 +48,32 @@ def test_the_windows_are_those_of_the_definition(reach: int, window_tokens: int)
     assert scored.windows == expected
 
 
+@pytest.mark.parametrize("reach", [4, 16, 128])
+def test_only_what_is_far_is_shuffled(reach: int):
+    """From 4 L₀, each tail window once more: the same tokens, the last s + L₀ and the target in place, others moved."""
+    scored = planted.Scored()
+    for _ in evaluate_span(scored, planted.span(reach), EvaluateSpec(reach, window_tokens=10**6), L0):
+        pass
+    targets, tail = reach * L0, min(8, reach // 2) * L0
+    starts = []
+    for tokens in scored.shuffled:
+        length = len(tokens) - 1
+        stride = min(length // 2, tail)
+        near = stride + L0
+        start = min(tokens)
+        starts.append((length, start))
+        assert sorted(tokens) == list(range(start, start + length + 1))
+        assert tokens[-near - 1 :] == list(range(start + length - near, start + length + 1))
+        far = tokens[: -near - 1]
+        assert sum(place == token - start for place, token in enumerate(far)) < len(far) / 2
+    expected = [
+        (length, end - length)
+        for length in EvaluateSpec(reach).lengths(L0)[2:]
+        for end in range(targets - tail + min(length // 2, tail), targets + 1, min(length // 2, tail))
+    ]
+    assert starts == expected
+
+
 @pytest.mark.parametrize("reach", [2, 4, 16])
 @pytest.mark.parametrize("length", [2, 6, L0])
 def test_the_same_targets_are_scored_at_every_length(reach: int, length: int):
@@ -56,7 +83,7 @@ def test_the_same_targets_are_scored_at_every_length(reach: int, length: int):
         records = planted.evaluated(planted.Marked(group), reach, length=length)
         for (protocol, _), record in records.items():
             first = 1 if protocol == "whole" else targets - tail + 1
-            once = sum(64.0**k for k, target in enumerate(group) if first <= target <= targets)
+            once = sum(64.0**k for k, target in enumerate(group) if first <= target <= targets)  # shuffled: as in tail
             assert record["nats"] == once
 
 

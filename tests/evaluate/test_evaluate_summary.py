@@ -161,3 +161,31 @@ def test_nothing_that_json_lacks(loss: float):
     assert summary["interval"]["ratio"]["32"] == [None, None]
     assert summary["ratio"]["64"] == pytest.approx(math.e)
     assert json.loads(text) == summary
+
+
+def test_worth_of_context_in_nats():
+    """By hand: two spans of 50 scored tokens, losses in nats; `order` only where windows were shuffled."""
+    losses = {("a", 0): {16: 3.0, 32: 2.5, 64: 2.0}, ("a", 1): {16: 4.0, 32: 3.5, 64: 3.6}}
+    shuffled = [
+        {
+            "record": "evaluation",
+            "book": "a",
+            "span": span,
+            "length": 64,
+            "protocol": "shuffled",
+            "tokens": 50,
+            "nats": n,
+        }
+        for span, n in ((0, 50 * 2.75), (1, 50 * 3.85))
+    ]
+    worth = summarise([*records(losses), *shuffled], 16)["worth"]
+    assert worth["context"]["32"] == pytest.approx([0.5, 0.5, 0.5])
+    assert worth["context"]["64"] == pytest.approx([0.7, 0.4, 1.0])  # either span twice is not rare
+    assert list(worth["order"]) == ["64"]
+    assert worth["order"]["64"] == pytest.approx([0.5, 0.25, 0.75])
+    assert summarise(records(losses), 16)["worth"]["order"] == {}
+
+
+def test_context_that_is_ignored_is_worth_nothing():
+    losses = {("a", s): dict.fromkeys(LENGTHS, 2.0 + s) for s in range(3)}
+    assert summarise(records(losses), 16)["worth"]["context"] == {"32": [0.0, 0.0, 0.0], "64": [0.0, 0.0, 0.0]}

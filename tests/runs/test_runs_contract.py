@@ -31,11 +31,16 @@ ROW = {
     "tail_ratio": dict,
     "interval": dict,
     "skipped": dict,
+    "worth": dict,
+    "recall": dict,
     "breaking": dict,
     "explained": bool,
     "scored_tokens": dict,
     "tail_scored_tokens": dict,
 }
+
+
+RUNS = [f"{name}-seed0{task}" for name in SMOKE_ENCODINGS for task in ("", "-mqar")]
 
 
 def refuse(constant: str) -> Any:
@@ -50,7 +55,7 @@ def test_exit_code_and_files(smoke: Finished):
     assert smoke.code == 0, smoke.errors
     names = {path.name for path in smoke.out.iterdir()}
     assert {"summary.json", "report.html", "records.jsonl", "runs"} <= names
-    assert {path.name for path in (smoke.out / "runs").iterdir()} == {f"{name}-seed0" for name in SMOKE_ENCODINGS}
+    assert {path.name for path in (smoke.out / "runs").iterdir()} == set(RUNS)
     assert "Traceback" not in smoke.errors
     assert "Warning" not in smoke.errors
     assert smoke.output == ""
@@ -94,6 +99,24 @@ def test_summary_numbers(smoke: Finished):
         assert row["interval"]["books"] == len(summary_of(smoke)["corpus"]["heldout"])
 
 
+def test_recall_and_worth(smoke: Finished):
+    """Both stand at every length; forty thousand tokens don't teach the task, and the summary says so."""
+    spec = PRESETS["smoke"]
+    lengths = [str(length) for length in spec.evaluate.lengths(spec.train.length)]
+    for row in summary_of(smoke)["rows"]:
+        recall = row["recall"]["mqar"]
+        assert (recall["status"], recall["solved"]) == ("ok", False)
+        assert recall["train_tokens"] == spec.task_train.steps * spec.task_train.tokens_per_step
+        for key in ("answers", "accuracy", "binding", "chance"):
+            assert list(recall[key]) == lengths
+        for length in lengths:
+            low, high = recall["interval"]["accuracy"][length]
+            assert 0 <= low <= recall["accuracy"][length] <= high <= 1
+            assert recall["binding"][length] <= recall["accuracy"][length]
+        assert list(row["worth"]["context"]) == lengths[1:]
+        assert list(row["worth"]["order"]) == lengths[2:]
+
+
 def test_it_learned_something(smoke: Finished):
     """A uniform model's perplexity would be the vocabulary."""
     summary = summary_of(smoke)
@@ -119,11 +142,13 @@ def test_versions_and_corpus(smoke: Finished):
 def test_records_are_json_and_labelled(smoke: Finished):
     lines = (smoke.out / "records.jsonl").read_text().splitlines()
     records = [json.loads(line, parse_constant=refuse) for line in lines]
-    assert {record["record"] for record in records} == {"train", "prediction", "evaluation"}
+    assert {record["record"] for record in records} == {"train", "prediction", "evaluation", "recall"}
     assert {record["encoding"] for record in records} == set(SMOKE_ENCODINGS)
     for record in records:
-        assert record["run"] == f"{record['encoding']}-seed{record['seed']}"
+        of_task = f"-{record['task']}" if "task" in record else ""
+        assert record["run"] == f"{record['encoding']}-seed{record['seed']}{of_task}"
         assert all(math.isfinite(value) for value in record.values() if isinstance(value, float))
+    assert {record["run"] for record in records} == set(RUNS)
 
 
 def test_summary_is_made_of_the_records(smoke: Finished):

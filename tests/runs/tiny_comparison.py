@@ -54,6 +54,7 @@ def arguments(out: Path, folder: Path, *more: str, steps: int = 20) -> list[str]
     train, heldout = corpus(folder)
     command = ["compare", "--preset", "smoke", "--out", str(out), "--text", str(train), "--heldout", str(heldout)]
     command += [] if "--encodings" in more else ["--encodings", "alibi", "learned-qkv+forget"]
+    command += [] if "--tasks" in more else ["--tasks", "none"]
     settings = ["model.layers=1", "model.width=16", "model.vocabulary=280", "train.length=8", "train.batch=4"]
     settings += [f"train.tokens={32 * steps}", "train.record_every=10", "evaluate.reach=4", "evaluate.spans=3"]
     given = list(more)

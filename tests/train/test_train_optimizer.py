@@ -8,6 +8,7 @@ import tiny_training as tiny
 import torch
 from safetensors.torch import load_file
 
+from longroute.data.windows import WindowSampler
 from longroute.errors import InputError
 from longroute.train import TrainSpec, loop
 from longroute.train.loop import build_model, resolve_precision
@@ -78,7 +79,7 @@ def test_the_loss_is_the_mean_over_scored_tokens(tmp_path: Path):
     """The first step's loss, by hand: no token predicts the beginning of the next document."""
     spec = tiny.run_spec(tokens=64)
     record = tiny.train_in(tmp_path / "run", spec)[0]
-    batch = loop.WindowSampler(tiny.shard(), length=16, batch=4, seed=0).draw(0)
+    batch = WindowSampler(tiny.shard(), length=16, batch=4, seed=0).draw(0)
     logits = build_model(spec, tiny.CPU)(batch.inputs, batch.packing).double()
     scored = batch.targets >= 0
     assert 0 < scored.sum() < 64

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import tiny_training as tiny
 
+from longroute.data.windows import WindowSampler
 from longroute.train import RunFolder, TrainSpec, loop
 from longroute.train.checkpoint import latest_checkpoint
 
@@ -181,7 +182,7 @@ def test_what_decides_a_run_changes_it(tmp_path: Path, undisturbed: dict[str, by
 
 def test_the_same_windows_in_another_order_with_another_seed():
     firsts = [
-        [loop.WindowSampler(tiny.shard(), length=16, batch=4, seed=seed).draw(step).inputs for step in range(5)]
+        [WindowSampler(tiny.shard(), length=16, batch=4, seed=seed).draw(step).inputs for step in range(5)]
         for seed in (0, 0, 1)
     ]
     assert all((a == b).all() for a, b in zip(firsts[0], firsts[1], strict=True))
@@ -191,8 +192,8 @@ def test_the_same_windows_in_another_order_with_another_seed():
 def test_resume_does_not_replay_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """nanoGPT#467: the same seed on resume drew the first batches again."""
     drawn = []
-    draw = loop.WindowSampler.draw
-    monkeypatch.setattr(loop.WindowSampler, "draw", lambda self, at: (drawn.append(at), draw(self, at))[1])
+    draw = WindowSampler.draw
+    monkeypatch.setattr(WindowSampler, "draw", lambda self, at: (drawn.append(at), draw(self, at))[1])
     tiny.train_in(tmp_path / "run", tiny.run_spec(accumulate=2, tokens=6 * 128), stop_after=3)
     tiny.train_in(tmp_path / "run", tiny.run_spec(accumulate=2, tokens=6 * 128))
     assert drawn == list(range(12))
