@@ -51,13 +51,15 @@ def test_every_task_is_guessed_at():
 
 
 def drawn(name: str, hay: Hay) -> tuple[Samples, Samples]:
-    """2,000 training and 1,000 held-out samples of 64 tokens or the fewest there are, whichever is more."""
-    source = parse_task(name).source(hay)
-    length = max(64, source.shortest)
-    training, heldout = (
-        draw_split(source, length, n, [7], heldout=side) for n, side in ((2_000, False), (1_000, True))
-    )
-    return beyond_window(training), beyond_window(heldout)
+    """2,000 training and 1,000 held-out samples of 64 tokens or the fewest there are, if more.
+
+    Of a flip-flop 4,000: it asks less often from afar, and for the same bit more than once.
+    """
+    task = parse_task(name)
+    source = task.source(hay)
+    length, most = max(64, source.shortest), 4_000 if isinstance(task, FlipFlop) else 1_000
+    training = draw_split(source, length, 2_000, [7], heldout=False)
+    return beyond_window(training), beyond_window(draw_split(source, length, most, [7], heldout=True))
 
 
 def beyond_window(samples: Samples) -> Samples:
@@ -108,6 +110,7 @@ def commonest(answers: np.ndarray, groups: np.ndarray, asked: np.ndarray) -> np.
 def test_neither_place_nor_frequency_tells_the_answer(name: str, hay: Hay):
     """The commonest target of training, overall and at each place, on held-out answers."""
     training, heldout = drawn(name, hay)
+    assert len(np.unique(heldout.expected[:, 0])) >= TYPES[name]
     overall, here = np.zeros_like(heldout.expected), np.zeros_like(heldout.expected)
     for token in range(heldout.places.shape[1]):
         answers, places = training.expected[:, token], training.places[:, token]

@@ -13,12 +13,12 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A positive quantity, its interval where there is one, and what the interval ranges over."""
+    """A quantity, its interval where there is one, and what the interval ranges over."""
 
     value: float
     low: float | None = None
     high: float | None = None
-    source: Literal["seeds", "spans", "none"] = "none"
+    source: Literal["seeds", "spans", "samples", "none"] = "none"
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -51,6 +51,17 @@ def estimate_over_seeds(measured: Sequence[Estimate]) -> Estimate | None:
     deviation = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (count - 1))
     half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * deviation / math.sqrt(count)
     return Estimate(math.exp(mean), _exponential(mean - half), _exponential(mean + half), "seeds")
+
+
+def mean_over_seeds(measured: Sequence[Estimate]) -> Estimate:
+    """The plain mean over seeds, of nats or shares, with a 95 % t-interval; a lone seed keeps its own interval."""
+    if len(measured) == 1:
+        return measured[0]
+    values = [one.value for one in measured]
+    count, mean = len(values), math.fsum(values) / len(values)
+    deviation = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (count - 1))
+    half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * deviation / math.sqrt(count)
+    return Estimate(mean, mean - half, mean + half, "seeds")
 
 
 def _exponential(log: float) -> float:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from longroute.report.comparison import MEASURES, Comparison, EncodingResult, read_comparison
+from longroute.report.recall import read_recall
+from longroute.report.recall_tables import terminal_columns
 from longroute.report.verdict import BREAKS, HOLDS
 from longroute.report.wording import (
     ABSENT,
@@ -113,22 +115,20 @@ def csv_table(comparison: Comparison) -> str:
 
 
 def terminal_table(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Header and rows for a terminal: encoding, fit, reach, perplexity at the longest, status."""
+    """Header and rows for a terminal: encoding, fit, reach, perplexity at the longest, recall, status."""
     comparison = read_comparison(summary)
     shown = [("perplexity", comparison.train_length)]
     shown += [("tail_ratio", length) for length in comparison.milestones]
     shown += [("tail_perplexity", length) for length in comparison.milestones[-1:]]
     start = comparison.train_length
-    titles = [Column(measure, length, multiple_text(length, start)).title for measure, length in shown]
-    rows = [
-        [
-            printable(one.name),
-            *(measure_text(measure, one.value(measure, length)) for measure, length in shown),
-            status_text(one),
-        ]
-        for one in comparison.encodings
-    ]
-    return [["encoding", *titles, "status"], *rows]
+    names = [one.name for one in comparison.encodings]
+    lines = [["encoding", *map(printable, names)]]
+    for measure, length in shown:
+        title = Column(measure, length, multiple_text(length, start)).title
+        lines.append([title, *(measure_text(measure, one.value(measure, length)) for one in comparison.encodings)])
+    lines += terminal_columns(read_recall(summary), names)
+    lines.append(["status", *map(status_text, comparison.encodings)])
+    return [list(line) for line in zip(*lines, strict=True)]
 
 
 def status_text(encoding: EncodingResult) -> str:

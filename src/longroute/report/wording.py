@@ -24,6 +24,11 @@ def ratio_text(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
+def share_text(value: float | None) -> str:
+    """A share: `97 %`."""
+    return ABSENT if value is None else f"{100 * value:.0f} %"
+
+
 def measure_text(measure: str, value: float | None) -> str:
     """A value written as its measure is: ratios with two decimals, perplexities with one."""
     return ratio_text(value) if measure.endswith("ratio") else perplexity_text(value)

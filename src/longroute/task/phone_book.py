@@ -33,6 +33,8 @@ class PhoneBook:
     def __post_init__(self):
         if min(self.name_length, self.digits, self.queries) < 1 or self.letters < 2:
             raise InputError(f"phone-book: sizes must be at least 1, letters at least 2: {self}")
+        if max(self.letters**self.name_length, 10**self.digits) >= 2**63:
+            raise InputError(f"phone-book: there may be at most 2^63 different names, and numbers: {self}")
 
     def source(self, hay: Hay | None) -> "PhoneBook":
         return self
@@ -77,7 +79,7 @@ class PhoneBook:
         targets[:, places] = tokens[:, places + 1]
         row, query = (index.ravel() for index in np.indices((count, self.queries)))
         stands = before + asked * self.entry + self.name_length - 1
-        slices = {"distance": (first - stands).ravel(), "entries": np.full(len(row), entries)}
+        slices = {"distance": (first - stands - self.digits).ravel(), "entries": np.full(len(row), entries)}
         return Samples(tokens[:, :-1], targets, row, places[query], 1.0 / (entries - query), slices)
 
 

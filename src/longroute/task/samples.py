@@ -14,6 +14,9 @@ from longroute.errors import InputError
 WINDOW = 8
 """Tokens that a guesser from the near end sees, its own included: answers that lie within it prove no memory."""
 
+_SORTED = 10_000
+"""Totals up to which choosing by sorting random numbers is quick, all rows at once."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -95,7 +98,9 @@ def unfilled(count: int, length: int) -> np.ndarray:
 
 def choose_each(generator: np.random.Generator, count: int, total: int, chosen: int) -> np.ndarray:
     """`chosen` different numbers below `total` for each of `count` rows, in random order, (count chosen)."""
-    return np.argsort(generator.random((count, total)), axis=1)[:, :chosen]
+    if total <= _SORTED:
+        return np.argsort(generator.random((count, total)), axis=1)[:, :chosen]
+    return np.stack([generator.choice(total, chosen, replace=False) for _ in range(count)])
 
 
 def without_binding(options: np.ndarray, open_: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from longroute.errors import InputError
 from longroute.task.samples import WINDOW, Hay, Samples
 
 GROUPS = {"S3": (3, False), "S4": (4, False), "A5": (5, True), "S5": (5, False)}
@@ -29,6 +30,10 @@ class WordProblem:
     origin: ClassVar[str] = "Merrill et al. 2024 (illusion of state), arXiv 2404.08819"
     in_text: ClassVar[bool] = False
 
+    def __post_init__(self):
+        if not len(self.steps()):
+            raise InputError(f"word-problem: {self.group} has no swaps, only even permutations; take generators=all")
+
     def source(self, hay: Hay | None) -> "WordProblem":
         return self
 
@@ -49,7 +54,7 @@ class WordProblem:
             state = table[state, tokens[:, time]]
             targets[:, time] = state
         row, place = (index.ravel() for index in np.indices((count, length)))
-        slices = {"distance": place + 1}  # to the first token: all of them are needed
+        slices = {"distance": place}  # to the first token: all of them are needed
         return Samples(tokens, targets, row, place[:, None], self._chances(length)[place], slices)
 
     def steps(self) -> np.ndarray:
