@@ -35,7 +35,7 @@ class Compare:
     seeds: tuple[int, ...] | None = None
     """A run of every encoding for each. Default: the preset's."""
     tasks: tuple[str, ...] | None = None
-    """What each encoding must also recall, such as mqar needle word-problem:group=S3; none for nothing. Default: the
+    """What each encoding must also recall, such as mqar needle (`longroute tasks` lists them), or none. Default: the
     preset's."""
     text: tuple[Path, ...] = ()
     """Your own text to train on: files or folders of txt, md, jsonl, parquet. Default: longroute's books."""

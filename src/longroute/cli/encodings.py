@@ -27,13 +27,7 @@ class Encodings:
         if self.json:
             print(json.dumps(entries, indent=1))
             return 0
-        console.print("TRANSPORT[-qk|-qkv][:FIELD=VALUE,…][+CONTROL[:FIELD=VALUE,…]]", style="bold", markup=False)
-        for entry in entries:
-            console.print(f"\n{entry['name']}", style="bold", end="", markup=False)
-            console.print(f"  {entry['axis']}, {entry['source']}", markup=False, highlight=False)
-            console.print(f"  {entry['summary']}", markup=False, highlight=False)
-            for field in entry["fields"]:
-                console.print(f"  {field['name']}={field['default']}  {field['doc']}", markup=False, highlight=False)
+        print_entries(console, "TRANSPORT[-qk|-qkv][:FIELD=VALUE,…][+CONTROL[:FIELD=VALUE,…]]", entries)
         return 0
 
 
@@ -44,6 +38,12 @@ def encoding_table() -> list[dict[str, Any]]:
 
 
 def _entry(axis: str, spec: Any) -> dict[str, Any]:
+    about = {"name": spec.name, "axis": axis} | described(spec)
+    return about | {"laws": sorted(spec.laws), "source": spec.source}
+
+
+def described(spec: Any) -> dict[str, Any]:
+    """What a spec's docstring says of it, and its fields with type, default and meaning."""
     documentation = parse_from_object(spec)
     meanings = {item.arg_name: item.description for item in documentation.params}
     defaults = to_json(spec())
@@ -56,11 +56,15 @@ def _entry(axis: str, spec: Any) -> dict[str, Any]:
         }
         for field in dataclasses.fields(spec)
     ]
-    return {
-        "name": spec.name,
-        "axis": axis,
-        "summary": documentation.short_description,
-        "fields": fields,
-        "laws": sorted(spec.laws),
-        "source": spec.source,
-    }
+    return {"summary": documentation.short_description, "fields": fields}
+
+
+def print_entries(console: Console, grammar: str, entries: list[dict[str, Any]]) -> None:
+    """The grammar of names, then each entry: its kind and source, what it is, its fields."""
+    console.print(grammar, style="bold", markup=False)
+    for entry in entries:
+        console.print(f"\n{entry['name']}", style="bold", end="", markup=False)
+        console.print(f"  {entry['axis']}, {entry['source']}", markup=False, highlight=False)
+        console.print(f"  {entry['summary']}", markup=False, highlight=False)
+        for field in entry["fields"]:
+            console.print(f"  {field['name']}={field['default']}  {field['doc']}", markup=False, highlight=False)

@@ -13,6 +13,7 @@ from longroute.cli.diagnose import Diagnose
 from longroute.cli.encodings import Encodings
 from longroute.cli.evaluate import Evaluate
 from longroute.cli.generate import Generate
+from longroute.cli.tasks import Tasks
 from longroute.cli.theory import Theory
 from longroute.cli.train import Train
 from longroute.errors import InputError
@@ -24,6 +25,7 @@ Verb = (
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[Generate, tyro.conf.subcommand("generate")]
     | Annotated[Encodings, tyro.conf.subcommand("encodings")]
+    | Annotated[Tasks, tyro.conf.subcommand("tasks")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Theory, tyro.conf.subcommand("theory")]
 )

@@ -37,7 +37,7 @@ class Train:
     preset: str = "mini"
     """Model, optimisation and vocabulary to begin from."""
     task: str | None = None
-    """What to train on instead of text, such as mqar:pairs=8 or needle; `longroute encodings` lists them too."""
+    """What to train on instead of text, such as mqar:pairs=8 or needle; `longroute tasks` lists them."""
     seed: int = 0
     """Of the weights, the order of the text and frozen random angles."""
     text: tuple[Path, ...] = ()
