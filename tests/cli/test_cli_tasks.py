@@ -77,16 +77,8 @@ def test_needles_are_hidden_in_held_out_text(places: Path):
 
 
 def test_a_run_on_text_is_asked_for_needles(places: Path):
-    command = [
-        "evaluate",
-        str(places / "text"),
-        "--reach",
-        "4",
-        "--samples",
-        "8",
-        "--text",
-        str(places / "heldout.txt"),
-    ]
+    command = ["evaluate", str(places / "text"), "--reach", "4", "--samples", "8"]
+    command += ["--text", str(places / "heldout.txt")]
     assert main([*command, "--tasks", NEEDLE, "passkey:digits=1"]) == 0
     assert list(evaluation(places / "text")["recall"]) == [NEEDLE, "passkey:digits=1"]
 
@@ -96,7 +88,7 @@ def test_a_run_on_text_is_asked_for_needles(places: Path):
     [
         (["evaluate", "{mqar}", "--tasks", "mqar:keys=99"], "the task has 131 types of token, the model 48"),
         (["evaluate", "{mqar}", "--tasks", "needle"], "tokenizer.json: no such tokenizer file"),
-        (["evaluate", "{mqar}", "--tasks", "mqra"], "unknown 'mqra', did you mean 'mqar'?"),
+        (["evaluate", "{mqar}", "--tasks", "mqra"], "unknown 'mqra'; did you mean 'mqar'?"),
         (["generate", "{mqar}", "--prompt", "Once"], "tokenizer.json: no such tokenizer file"),
         (["train", "--encoding", "alibi", "--task", "mqar:piars=2", "--out", "{new}"], "did you mean 'pairs'?"),
         (["train", "--encoding", "alibi", "--task", "mqar:queries=40", "--out", "{new}"], "the task needs 84 tokens"),

@@ -187,7 +187,6 @@ def test_worth_of_context_in_nats():
 
 
 def test_context_that_is_ignored_is_worth_nothing():
-    losses: dict[tuple[str, int], dict[int, float]] = {
-        ("a", s): {16: 2.0 + s, 32: 2.0 + s, 64: 2.0 + s} for s in range(3)
-    }
+    losses: dict[tuple[str, int], dict[int, float]] = {}
+    losses |= {("a", s): dict.fromkeys((16, 32, 64), 2.0 + s) for s in range(3)}
     assert summarise(records(losses), 16)["worth"]["context"] == {"32": [0.0, 0.0, 0.0], "64": [0.0, 0.0, 0.0]}

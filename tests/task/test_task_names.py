@@ -33,7 +33,11 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "flip-flop": st.builds(FlipFlop, ignore=SHARE, sparse=SHARE, dense=SHARE),
     "copy": st.builds(Copy, span=SIZE, marks=SIZE, alphabet=SIZE),
     "phone-book": st.builds(
-        PhoneBook, letters=SIZE, name_length=st.integers(1, 5), digits=st.integers(1, 18), queries=SIZE
+        PhoneBook,
+        letters=st.integers(2, 1000),
+        name_length=st.integers(1, 5),
+        digits=st.integers(1, 18),
+        queries=SIZE,
     ),
     "word-problem": st.builds(
         WordProblem, group=st.sampled_from(["S3", "S4", "S5"]), generators=st.sampled_from(["all", "swaps"])
