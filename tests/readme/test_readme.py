@@ -10,7 +10,7 @@ from longroute.cli.main import main
 from longroute.data.corpus import embedded_books
 
 README = Path(__file__).parents[2] / "README.md"
-SMALL = ["train.tokens=5000", "evaluate.reach=4", "evaluate.spans=1", "model.width=32"]
+SMALL = ["train.tokens=5000", "task_train.tokens=5000", "evaluate.reach=4", "evaluate.spans=1", "model.width=32"]
 
 
 def blocks(language: str) -> list[str]:
@@ -22,11 +22,12 @@ def blocks(language: str) -> list[str]:
 def at_smoke_size(arguments: list[str]) -> list[str]:
     """The same command, smaller: training commands take the smoke preset and few tokens."""
     if arguments[0] not in ("compare", "train"):
-        return [*arguments, "--reach", "4"] if arguments[0] == "evaluate" else arguments
+        return [*arguments, "--reach", "4", "--samples", "8"] if arguments[0] == "evaluate" else arguments
     given = arguments.index("--set") + 1 if "--set" in arguments else None
     kept = [a for a in arguments[given:] if "=" in a] if given is not None else []
     rest = [a for a in arguments if a != "--set" and a not in kept]
-    return [*rest, "--preset", "smoke", "--set", *kept, *SMALL]
+    few = ["--encodings", "rope-qk", "log-distance"] if arguments[0] == "compare" and "--encodings" not in rest else []
+    return [*rest, *few, "--preset", "smoke", "--set", *kept, *SMALL]
 
 
 def test_python_blocks_run_in_order():

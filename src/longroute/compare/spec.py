@@ -21,8 +21,10 @@ CANDIDATES = (
     "log-distance",
     "rope-qk+forget",
     "learned-qkv+forget",
+    "rope-qk:theta=100,share=0.5+log-distance",
 )
-"""The paper's encodings, reflections beside its rotations, far-mass controls alone, and with a rotation."""
+"""The paper's encodings, reflections beside its rotations, far-mass controls alone and with a rotation, and what a search
+for one that holds *and* remembers found (LOG.md)."""
 
 DIAL = (
     *(f"random-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001)),
@@ -36,7 +38,7 @@ DIAL = (
 TASK_MODEL = ModelSpec(layers=2, width=64, heads=4, kv_heads=4, head_dim=16, hidden=128, initial=0.06)
 """Two layers recall: one joins a key to its value, one looks it up."""
 
-TASK_TRAIN = TrainSpec(tokens=600_000, learning_rate=3e-3, record_every=10)
+TASK_TRAIN = TrainSpec(tokens=500_000, learning_rate=3e-3, record_every=10)
 """Many small steps, and a curriculum (`train.batches`): the task is learned in seconds."""
 
 
