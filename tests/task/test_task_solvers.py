@@ -116,7 +116,8 @@ def solve_needle(task: Needle | Passkey, tokens: list[int], hay: Hay) -> Solutio
     question = re.search(r"\nThe number of the (\w+) is$", text)
     assert question
     found = list(re.finditer(r"\nThe number of the (\w+) is(\d+)\.\n", text))
-    assert len(found) == (task.keys if isinstance(task, Needle) else 1)
+    most = task.keys if isinstance(task, Needle) else 1
+    assert (most if len(pieces) > 40 * (most + 1) else min(most, 2)) <= len(found) <= most  # fewer where it is short
     (needle,) = (one for one in found if one[1] == question[1])
     answer = [hay.tokenizer.encode(digit).ids[0] for digit in needle[2]]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()

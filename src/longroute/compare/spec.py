@@ -23,8 +23,8 @@ CANDIDATES = (
     "learned-qkv+forget",
     "rope-qk:theta=100,share=0.5+log-distance",
 )
-"""The paper's encodings, reflections beside its rotations, far-mass controls alone and with a rotation, and what a search
-for one that holds *and* remembers found (LOG.md)."""
+"""The paper's encodings, reflections beside its rotations, far-mass controls alone and with a rotation, and one found
+in a search for holding *and* remembering (LOG.md)."""
 
 DIAL = (
     *(f"random-qk:slowest={slowest}" for slowest in (1.0, 0.1, 0.01, 0.001)),

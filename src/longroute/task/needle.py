@@ -21,7 +21,7 @@ class Needle:
     """`keys` needles, each of another word: a model that finds numbers, but not whose they are, is right 1 / `keys`."""
 
     keys: int = 4
-    """Needles in a sample, all but one of them distractors; at most 16."""
+    """Needles in a sample, all but one of them distractors; at most 16. Fewer where it is too short for them."""
     digits: int = 2
     """Digits of a number."""
 
@@ -70,8 +70,12 @@ class NeedleSource:
 
     @property
     def shortest(self) -> int:
-        needle = max(len(before) for before in self._before) + self.digits + len(self._after)
-        return (self.keys + 1) * needle
+        return (min(self.keys, 2) + 1) * self._needle
+
+    @cached_property
+    def _needle(self) -> int:
+        """Tokens of the longest needle."""
+        return max(len(before) for before in self._before) + self.digits + len(self._after)
 
     @cached_property
     def _before(self) -> list[np.ndarray]:
@@ -93,9 +97,10 @@ class NeedleSource:
         return np.array(self.hay.tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int64)
 
     def draw(self, length: int, count: int, generator: np.random.Generator, *, heldout: bool) -> Samples:
-        word = choose_each(generator, count, len(WORDS), self.keys)
-        number = generator.integers(10, size=(count, self.keys, self.digits))
-        asked = generator.integers(self.keys, size=count)
+        keys = min(self.keys, (length + 1) // self._needle - 1)
+        word = choose_each(generator, count, len(WORDS), keys)
+        number = generator.integers(10, size=(count, keys, self.digits))
+        asked = generator.integers(keys, size=count)
         tokens, distances = np.empty((count, length + 1), dtype=np.int64), np.empty(count, dtype=np.int64)
         for sample in range(count):
             question = np.concatenate(
@@ -106,7 +111,7 @@ class NeedleSource:
                 for w, n in zip(word[sample], number[sample], strict=True)
             ]
             hay = self._stretch(length + 1 - len(question) - sum(map(len, needles)), generator)
-            cuts = np.sort(generator.integers(len(hay) + 1, size=self.keys))
+            cuts = np.sort(generator.integers(len(hay) + 1, size=keys))
             parts, stands = [], 0
             for index, (piece, needle) in enumerate(zip(np.split(hay, cuts), [*needles, question], strict=True)):
                 parts += [piece, needle]
@@ -117,7 +122,7 @@ class NeedleSource:
         targets = unfilled(count, length)
         targets[:, -self.digits :] = tokens[:, -self.digits :]
         places = np.broadcast_to(np.arange(length - self.digits, length), (count, self.digits))
-        slices = {"distance": distances, "keys": np.full(count, self.keys)}
+        slices = {"distance": distances, "keys": np.full(count, keys)}
         return Samples(tokens[:, :-1], targets, np.arange(count), places, self._chance(number), slices)
 
     def _stretch(self, size: int, generator: np.random.Generator) -> np.ndarray:
@@ -132,7 +137,7 @@ class NeedleSource:
         return shard.tokens[first : first + size].astype(np.int64)
 
     def _chance(self, number: np.ndarray) -> np.ndarray:
-        count = len(number)
-        if self.keys == 1:
+        count, keys, _ = number.shape
+        if keys == 1:
             return np.full(count, 10.0**-self.digits)
-        return without_binding(number @ 10 ** np.arange(self.digits), np.ones((count, self.keys), dtype=bool))
+        return without_binding(number @ 10 ** np.arange(self.digits), np.ones((count, keys), dtype=bool))
