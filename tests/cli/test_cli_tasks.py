@@ -10,7 +10,8 @@ from longroute.cli.main import main
 from longroute.data.corpus import embedded_books
 from longroute.task import TASKS, parse_task
 
-SMALL = ["train.batch=4", "train.tokens=4000", "task_train.tokens=4000", "task_train.batch=4"]
+SMALL = ["train.batch=4", "train.tokens=4000"]
+SMALL_TASK = [f"task_{setting}" for setting in SMALL]
 NEEDLE = "needle:keys=1,digits=1"
 
 
@@ -22,7 +23,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "train.txt").write_text(book[:60_000], "utf-8")
     (folder / "heldout.txt").write_text(book[60_000:200_000], "utf-8")
     for name, task in (("mqar", ["--task", "mqar"]), ("needle", ["--task", NEEDLE]), ("text", [])):
-        assert main(["train", "--encoding", "alibi", "--out", str(folder / name), *task, *text(folder), *SMALL]) == 0
+        small = SMALL_TASK if task else SMALL
+        assert main(["train", "--encoding", "alibi", "--out", str(folder / name), *task, *text(folder), *small]) == 0
     return folder
 
 
@@ -87,6 +89,12 @@ def test_a_run_on_text_is_asked_for_needles(places: Path):
     ("arguments", "said"),
     [
         (["evaluate", "{mqar}", "--tasks", "mqar:keys=99"], "the task has 131 types of token, the model 48"),
+        (["evaluate", "{mqar}", "--tasks", "mqar:keys=8"], "the run's own tokens are those of mqar"),
+        (["evaluate", "{mqar}", "--tasks", "copy"], "the run's own tokens are those of mqar"),
+        (["evaluate", "{mqar}", "--text", "x.txt"], "these tasks are of made-up tokens"),
+        (["evaluate", "{text}", "--tasks", "mqar"], "the run was trained on text"),
+        (["evaluate", "{needle}", "--tasks", "needle", "--reach", "8192"], "no text is long enough"),
+        (["train", "--encoding", "alibi", "--task", "mqar", "--out", "{new}", "--set", "model.width=8"], "task_model"),
         (["evaluate", "{mqar}", "--tasks", "needle"], "tokenizer.json: no such tokenizer file"),
         (["evaluate", "{mqar}", "--tasks", "mqra"], "unknown 'mqra'; did you mean 'mqar'?"),
         (["generate", "{mqar}", "--prompt", "Once"], "tokenizer.json: no such tokenizer file"),
@@ -98,8 +106,8 @@ def test_a_run_on_text_is_asked_for_needles(places: Path):
 def test_what_does_not_fit_is_refused(
     places: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ):
-    named = [one.format(mqar=places / "mqar", new=places / "new") for one in arguments]
-    assert main(named + (text(places)[:-1] if "{new}" in arguments else [])) == 2
+    named = [one.format(**{name: places / name for name in ("mqar", "needle", "text", "new")}) for one in arguments]
+    assert main(named + (text(places)[:-1] if "{new}" in arguments and "--set" not in arguments else [])) == 2
     assert said in " ".join(capsys.readouterr().err.split())
     assert not (places / "new" / "config.json").exists()
     assert not (places / "new" / "comparison.json").exists()

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from scipy.stats import binomtest
 from torch import Tensor
 
 from longroute.attention import parse_encoding
@@ -98,16 +99,39 @@ def test_one_that_knows_the_set_and_no_binding_has_none():
         assert low < 0.0 < high
 
 
-def test_near_answers_are_counted_apart():
-    """Distances up to the window stand under 0 in the slices, and in nothing else."""
+def test_near_and_shifted_answers_are_counted_apart():
+    """Distances up to the window stand under 0 in the slices, flip-flop's tails under their own: in nothing else."""
     summary = asked("flip-flop", right("flip-flop"))
-    total = sum(len(held_out("flip-flop", length).row) for length in EvaluateSpec(4).lengths(64))
-    far = sum(summary["answers"].values())
+    samples = [held_out("flip-flop", length) for length in EvaluateSpec(4).lengths(64)]
+    total = sum(len(one.row) for one in samples)
     by_distance = {place: one["answers"] for place, one in summary["slices"]["distance"].items()}
-    assert by_distance["0"] > 0
-    assert by_distance["0"] + far == sum(by_distance.values()) == total
-    assert set(summary["slices"]["ignore"]) <= {"10", "80", "98"}
-    assert sum(one["answers"] for one in summary["slices"]["ignore"].values()) == far
+    assert by_distance["0"] == sum((one.slices["distance"] <= WINDOW).sum() for one in samples) > 0
+    assert sum(by_distance.values()) == total
+    assert set(summary["slices"]["ignore"]) == {"10", "80", "98"}
+    assert sum(one["answers"] for one in summary["slices"]["ignore"].values()) == total
+    counted = [(one.slices["distance"] > WINDOW) & (one.slices["ignore"] == 80) for one in samples]
+    assert sum(summary["answers"].values()) == sum(each.sum() for each in counted)
+
+
+@pytest.mark.parametrize("answers", [1, 30])
+def test_intervals_know_that_answers_of_a_sample_fail_together(answers: int):
+    """Samples that are wholly right or wholly wrong count as one answer each, however many answers they have."""
+    wrong = [index % 4 == 0 for index in range(40)]
+    shared = {"sample": list(range(40)), "distance": [64] * 40, "chance": [0.0] * 40, "answers": [answers] * 40}
+    cells = shared | {"right": [0 if one else answers for one in wrong]}
+    low, high = summarise_recall([{"length": 64, "cells": cells}], 64)["interval"]["accuracy"]["64"]
+    expected = binomtest(30, 40).proportion_ci(0.95, method="wilson")
+    assert low == pytest.approx(expected.low, abs=0.004)
+    assert high == pytest.approx(expected.high, abs=0.004)
+
+
+def test_intervals_of_answers_that_fail_alone_are_of_all_of_them():
+    """Half of each sample's answers: nothing varies between samples, so all count."""
+    cells = {"sample": list(range(20)), "distance": [64] * 20, "chance": [0.0] * 20}
+    cells |= {"answers": [10] * 20, "right": [5] * 20}
+    low, high = summarise_recall([{"length": 64, "cells": cells}], 64)["interval"]["accuracy"]["64"]
+    expected = binomtest(100, 200).proportion_ci(0.95, method="wilson")
+    assert (low, high) == (pytest.approx(expected.low), pytest.approx(expected.high))
 
 
 def test_an_answer_of_several_tokens_is_right_when_all_are():

@@ -16,6 +16,7 @@ from longroute.compare.text import TextSpec, prepare_text
 from longroute.compare.worker import Run, carry_out
 from longroute.evaluate import EvaluateSpec
 from longroute.model import ModelSpec
+from longroute.task import parse_task
 from longroute.train import RunFolder, RunSpec, TrainSpec
 
 NUMBERS = ("perplexity", "ratio", "scored_tokens", "tail_perplexity", "tail_ratio", "tail_scored_tokens")
@@ -62,6 +63,21 @@ def test_all_fail_and_the_report_is_written(tmp_path: Path, capsys: pytest.Captu
     assert "non-finite at step" in capsys.readouterr().err
 
 
+def test_a_failed_task_fails_the_comparison_and_nothing_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """The text run is whole; the task's failure is in the row, on the page, on the terminal and in the exit code."""
+    out = tmp_path / "out"
+    wild = ["task_train.learning_rate=1e30", "task_train.tokens=4096", "task_train.length=16"]
+    assert main(tiny.arguments(out, tmp_path, "--encodings", "alibi", "--tasks", "mqar", "--set", *wild)) == 1
+    (row,) = json.loads((out / "summary.json").read_text())["rows"]
+    recall = row["recall"]["mqar"]
+    assert (row["status"], recall["status"], recall["solved"]) == ("ok", "failed", False)
+    assert recall["reason"].startswith("non-finite at step ")
+    assert "alibi, mqar (seed 0) failed: non-finite at step" in " ".join(capsys.readouterr().err.split())
+    page = (out / "report.html").read_text()
+    assert "1 run failed" in page
+    assert "alibi, mqar" in page
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run of twenty steps on the tiny text."""
@@ -95,6 +111,31 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
     assert seen == whole
     assert RunFolder(parts.folder).records.path.read_bytes() == expected
     for length in range(len(expected) - 3000, len(expected), 331):  # a kill while evaluation records were written
+        RunFolder(parts.folder).records.path.write_bytes(expected[:length])
+        assert [item.stage for item in carry_out(parts, device)][-1] == "done"
+        assert RunFolder(parts.folder).records.path.read_bytes() == expected
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("name", ["mqar:pairs=2,queries=1,keys=4,values=4", "needle:keys=1,digits=1"])
+def test_a_tasks_run_goes_on_from_any_place_too(run: Run, tmp_path: Path, name: str):
+    """Recall takes the place of prediction and evaluation, a record a length."""
+    device, task = torch.device("cpu"), parse_task(name)
+    model = replace(run.spec.model, vocabulary=run.spec.model.vocabulary if task.in_text else 28)
+    spec = replace(run.spec, task=task, model=model, train=replace(run.spec.train, length=64, tokens=64 * 4 * 8))
+    whole = replace(run, folder=tmp_path / "whole", spec=spec)
+    seen = [(item.stage, item.done, item.total) for item in carry_out(whole, device)]
+    assert seen == [*(("train", n, 8) for n in (4, 8)), *(("recall", n, 3) for n in (1, 2, 3)), ("done", 0, 0)]
+    expected = RunFolder(whole.folder).records.path.read_bytes()
+    parts, stops = replace(whole, folder=tmp_path / "parts"), []
+    while not stops or stops[-1][0] != "done":
+        progress = carry_out(parts, device)
+        item = next(progress)
+        progress.close()
+        stops.append((item.stage, item.done, item.total))
+    assert stops == seen
+    assert RunFolder(parts.folder).records.path.read_bytes() == expected
+    for length in range(len(expected) - 900, len(expected), 131):  # a kill while recall was written
         RunFolder(parts.folder).records.path.write_bytes(expected[:length])
         assert [item.stage for item in carry_out(parts, device)][-1] == "done"
         assert RunFolder(parts.folder).records.path.read_bytes() == expected

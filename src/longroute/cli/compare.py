@@ -14,6 +14,7 @@ from longroute.cli.progress import run_progress
 from longroute.cli.settings import read_settings, with_settings
 from longroute.compare import DIAL, ComparisonSpec, TextSpec, compare, default_workers, preset, read_summary
 from longroute.errors import InputError
+from longroute.report.run_log import summary_failures
 from longroute.report.tables import terminal_table
 from longroute.task import parse_task
 
@@ -63,7 +64,7 @@ class Compare:
                 show(progress)
         summary = read_summary(self.out)
         _print_summary(console, summary, self.out)
-        return 1 if any(row["status"] == "failed" for row in summary["rows"]) else 0
+        return 1 if summary_failures(summary) else 0
 
     def _job(self, spec: ComparisonSpec, text: TextSpec):
         workers = default_workers() if self.workers is None else self.workers
@@ -89,7 +90,6 @@ def _print_summary(console: Console, summary: dict[str, Any], out: Path) -> None
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    for row in summary["rows"]:
-        if row["status"] == "failed":
-            console.print(f"{row['encoding']} (seed {row['seed']}) failed: {row['reason']}", markup=False)
+    for failure in summary_failures(summary):
+        console.print(f"{failure.encoding} (seed {failure.seed}) failed: {failure.reason}", markup=False)
     console.print(f"report: {out / 'report.html'}", markup=False, soft_wrap=True)

@@ -18,7 +18,9 @@ from longroute.configuration import to_json
 from longroute.data.corpus import corpus_hash, embedded_books, read_documents, short_names
 from longroute.data.shards import TokenShard, write_shard
 from longroute.data.tokenizer import load_tokenizer
+from longroute.errors import InputError
 from longroute.evaluate import (
+    TEST_SEED,
     EvaluateSpec,
     choose_spans,
     complete_spans,
@@ -31,7 +33,8 @@ from longroute.evaluate import (
 )
 from longroute.files import claim, locked, refuse_other, write_atomically
 from longroute.model import Decoder
-from longroute.task import Source, parse_task, task_name
+from longroute.report.wording import share_text
+from longroute.task import Source, Task, draw_split, parse_task, task_name
 from longroute.train import NonFiniteError, RunFolder, RunSpec
 from longroute.train.batches import check_fits
 from longroute.train.records import RecordFile
@@ -52,7 +55,7 @@ class Evaluate:
     folder: Positional[Path]
     """Folder of a run, of `longroute train` or under runs/ of a comparison."""
     out: Path | None = None
-    """Where to write. Default: a folder for this text, reach and spans under `evaluations` in the run's folder."""
+    """Where to write. Default: a folder for what is asked, under `evaluations` in the run's folder."""
     text: tuple[Path, ...] = ()
     """Text to measure on: files or folders of txt, md, jsonl, parquet. Default: the held-out books of longroute."""
     text_key: str = "text"
@@ -74,18 +77,20 @@ class Evaluate:
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         tasks = tuple(map(parse_task, self.tasks)) or ((facts.task,) if facts.task else ())
         on_text = not tasks or any(task.in_text for task in tasks)
+        if self.text and not on_text:
+            raise InputError("--text: these tasks are of made-up tokens")
         given = read_documents(self.text, text_key=self.text_key) if self.text else embedded_books("heldout")
         documents = short_names(given) if on_text else []
+        unused = ("spans", "prune") if tasks else ("samples", "sample_tokens")
         asked = {
-            "evaluate": to_json(spec),
+            "evaluate": {key: value for key, value in to_json(spec).items() if key not in unused},
             "text": corpus_hash(documents) if on_text else "",
             "tasks": [to_json(task) for task in tasks],
             "run": to_json(facts),
         }
         of_text = [asked["text"][:8]] if on_text else []
-        name = "-".join(
-            [*map(task_name, tasks), *of_text, f"reach{self.reach}", f"spans{self.spans}", f"prune{self.prune:g}"]
-        )
+        measured = [f"samples{self.samples}"] if tasks else [f"spans{self.spans}", f"prune{self.prune:g}"]
+        name = "-".join([*map(task_name, tasks), *of_text, f"reach{self.reach}", *measured])
         out = self.out or self.folder / "evaluations" / name
         model = load_run(run, device)
         with locked(out), run_progress(console) as show:
@@ -96,8 +101,10 @@ class Evaluate:
             try:
                 if tasks:
                     sources = [task.source(hay_of(run, shard)) for task in tasks]
-                    for source in sources:
-                        check_fits(source, facts)
+                    longest = spec.lengths(facts.train.length)[-1]
+                    for task, source in zip(tasks, sources, strict=True):
+                        _check_speaks(task, source, facts)
+                        draw_split(source, longest, 1, [TEST_SEED], heldout=True)
                     claim(out / CONFIG, asked)
                     recalled = job.recall(dict(zip(map(task_name, tasks), sources, strict=True)), show)
                     result = run_facts(facts) | {"recall": recalled}
@@ -112,6 +119,16 @@ class Evaluate:
             write_atomically(out / "evaluation.json", json.dumps(result, indent=1, allow_nan=False) + "\n")
         _print_result(console, result, out)
         return 0
+
+
+def _check_speaks(task: Task, source: Source, run: RunSpec) -> None:
+    """Raises InputError for a task in other tokens than the run's: only their own mean something to it."""
+    check_fits(source, run)
+    if task.in_text != run.on_text:
+        raise InputError(f"{task_name(task)}: the run was trained on {'text' if run.on_text else 'made-up tokens'}")
+    own = None if task.in_text or run.task is None else run.task
+    if own is not None and (type(own) is not type(task) or own.source(None).vocabulary != source.vocabulary):
+        raise InputError(f"{task_name(task)}: the run's own tokens are those of {task_name(own)}")
 
 
 @dataclass(frozen=True)
@@ -156,17 +173,13 @@ def _print_result(console: Console, result: dict, out: Path) -> None:
         table = Table("length", "accuracy", "binding", "chance", "answers", box=None, header_style="bold", title=name)
         for length in recall["accuracy"]:
             shares = [recall[key][length] for key in ("accuracy", "binding", "chance")]
-            table.add_row(length, *map(_share, shares), str(recall["answers"][length]))
+            table.add_row(length, *map(share_text, shares), str(recall["answers"][length]))
         console.print(table)
         if not recall["solved"]:
             console.print(f"{name}: not learned at the training length; longer ones say nothing", markup=False)
     if "perplexity" in result:
         _print_perplexity(console, result)
     console.print(f"written: {out / 'evaluation.json'}", markup=False, soft_wrap=True)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0%}"
 
 
 def _print_perplexity(console: Console, result: dict) -> None:

@@ -18,6 +18,7 @@ from longroute.compare.recall import check_task
 from longroute.compare.text import prepare_text
 from longroute.compare.worker import Progress
 from longroute.data.windows import WindowSampler
+from longroute.errors import InputError
 from longroute.task import parse_task
 from longroute.train import NonFiniteError, RunFolder, train
 from longroute.train.loop import build_model
@@ -47,10 +48,13 @@ class Train:
     text_key: str = "text"
     """Key or column of the text in jsonl and parquet files."""
     set: Annotated[tuple[str, ...], tyro.conf.arg(metavar="KEY=VALUE…")] = field(default=())
-    """Single settings over the preset's, such as train.tokens=2000000 model.width=96."""
+    """Single settings over the preset's, such as train.tokens=2000000 model.width=96; task_train.tokens with --task."""
 
     def run(self, console: Console) -> int:
         tasks = () if self.task is None else (parse_task(self.task),)
+        for setting in self.set:
+            if tasks and setting.startswith(("train.", "model.")):
+                raise InputError(f"--set {setting}: with --task it is task_{setting}")
         chosen = replace(preset(self.preset), encodings=(parse_encoding(self.encoding),), seeds=(self.seed,))
         spec = replace(with_settings(chosen, self.set), tasks=tasks)
         prepared, _ = prepare_text(TextSpec(self.text, self.heldout, self.text_key), spec.model.vocabulary)

@@ -78,7 +78,7 @@ def _summary(spec: ComparisonSpec, run: RunSpec, corpus: dict[str, Any], rows: l
         "training": to_json(spec.train),
         "evaluation": to_json(spec.evaluate),
         "tasks": [task_name(task) for task in spec.tasks],
-        "task_model": to_json(spec.task_model),
+        "task_model": {key: value for key, value in to_json(spec.task_model).items() if key != "vocabulary"},
         "task_training": to_json(spec.task_train),
         "versions": versions(),
         "rows": rows,

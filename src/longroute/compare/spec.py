@@ -35,10 +35,13 @@ DIAL = (
 """The spread of a rotation's angles from wide in every plane to RoPE's, for what it costs and gives."""
 
 
+MOST_TASKS = 9
+"""As many as a report has pictures for."""
+
 TASK_MODEL = ModelSpec(layers=2, width=64, heads=4, kv_heads=4, head_dim=16, hidden=128, initial=0.06)
 """Two layers recall: one joins a key to its value, one looks it up."""
 
-TASK_TRAIN = TrainSpec(tokens=500_000, learning_rate=3e-3, record_every=10)
+TASK_TRAIN = TrainSpec(tokens=400_000, learning_rate=3e-3, record_every=10)
 """Many small steps, and a curriculum (`train.batches`): the task is learned in seconds."""
 
 
@@ -73,6 +76,8 @@ class ComparisonSpec:
                 raise InputError(f"a comparison needs {what}")
             if len(set(items)) < len(items):
                 raise InputError(f"{what} must differ from each other: {', '.join(map(str, items))}")
+        if len(tasks) > MOST_TASKS:
+            raise InputError(f"a comparison takes at most {MOST_TASKS} tasks, not {len(tasks)}")
         self.evaluate.lengths(self.train.length)
 
     def runs(self, *, vocabulary: int, text_hash: str) -> dict[str, RunSpec]:
@@ -105,7 +110,7 @@ PRESETS = {
         model=ModelSpec(layers=2, width=32, heads=2, kv_heads=1, head_dim=16, hidden=64, vocabulary=512),
         train=TrainSpec(length=64, tokens=40_000, batch=8, record_every=10),
         evaluate=EvaluateSpec(reach=32, spans=2),
-        task_train=replace(TASK_TRAIN, tokens=40_000),
+        task_train=replace(TASK_TRAIN, tokens=40_000, record_every=3),
     ),
     "mini": ComparisonSpec(),
     "standard": ComparisonSpec(

@@ -1,4 +1,4 @@
-"""One run of a comparison, in a process of its own: train, predict, evaluate, record, go on from what is recorded."""
+"""One run of a comparison, in a process of its own: train, measure, record, go on from what is recorded."""
 
 import multiprocessing
 import os
@@ -105,7 +105,7 @@ def _work(run: Run, device: torch.device, connection: Connection, stop: Event) -
 
 
 def carry_out(run: Run, device: torch.device) -> Generator[Progress, None, None]:
-    """Train a run, predict where it breaks, and evaluate it; yields its progress.
+    """Train a run and measure it: a task's recall, or where it breaks on text, predicted first; yields its progress.
 
     It may be closed after any of it with the state on disk. A loss that stops being finite is recorded as the run's
     failure, which a later call finds and does not repeat.

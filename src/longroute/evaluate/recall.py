@@ -16,7 +16,7 @@ from longroute.evaluate.summary import LEVEL
 from longroute.model import Decoder
 from longroute.task import WINDOW, Hay, Samples, Source, draw_split
 from longroute.train.folder import RunFolder
-from longroute.train.loop import autocast
+from longroute.train.loop import NonFiniteError, autocast
 from longroute.train.spec import TrainSpec
 
 SOLVED = 0.95
@@ -62,7 +62,10 @@ def _right(model: Decoder, train: TrainSpec, samples: Samples, at_once: int, dev
         row, places = torch.from_numpy(part.row)[:, None], torch.from_numpy(part.places)
         with autocast(train, device):
             hidden = model.hidden_states(torch.from_numpy(part.inputs).to(device))
-            told = F.linear(hidden[row.to(device), places.to(device)], model.embedding.weight).argmax(-1)
+        asked = hidden[row.to(device), places.to(device)].float()
+        if not torch.isfinite(asked).all():
+            raise NonFiniteError(train.steps, f"recall at length {samples.inputs.shape[1]}: hidden states")
+        told = F.linear(asked, model.embedding.weight.float()).argmax(-1)
         parts.append((told.cpu().numpy() == part.expected).all(1))
     return np.concatenate(parts)
 
@@ -82,17 +85,19 @@ def summarise_recall(records: Sequence[dict[str, Any]], train_length: int) -> di
 
     `accuracy` and `binding` = (accuracy - chance) / (1 - chance), with `chance` that of a guesser who knows everything
     in the sample but what belongs to what: 0 is knowing the set, 1 is knowing every pair. Answers within the last
-    WINDOW tokens prove no memory; they are counted under distance 0 of `slices` alone. `interval`: Wilson's, answers
-    taken as independent. `solved`: whether accuracy at the training length is at least SOLVED.
+    WINDOW tokens prove no memory, and `shifted` samples are not what was trained: both are counted in `slices` alone.
+    `interval`: Wilson's, for as many independent answers as these, clustered in samples, are worth (Kish's design
+    effect). `solved`: whether accuracy at the training length is at least SOLVED.
     """
-    far = {str(record["length"]): _select(record["cells"], "distance", above=0) for record in records}
+    far = {str(record["length"]): _counted(record["cells"]) for record in records}
     summary: dict[str, Any] = {name: {} for name in ("answers", "accuracy", "binding", "chance")}
     summary["interval"] = {"level": LEVEL, "accuracy": {}, "binding": {}}
     for length, cells in far.items():
         for name, value in _scores(cells).items():
             (summary["interval"][name[9:]] if name.startswith("interval_") else summary[name])[length] = value
     at_training = summary["accuracy"].get(str(train_length))
-    slices = sorted({name for record in records for name in record["cells"]} - {"sample", "answers", "right", "chance"})
+    others = {"sample", "shifted", "answers", "right", "chance"}
+    slices = sorted({name for record in records for name in record["cells"]} - others)
     return summary | {
         "solved": at_training is not None and at_training >= SOLVED,
         "slices": {name: _by_slice(records, name) for name in slices},
@@ -100,26 +105,26 @@ def summarise_recall(records: Sequence[dict[str, Any]], train_length: int) -> di
 
 
 def _by_slice(records: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
-    """Scores by the values of a slice, all lengths together; but for distances, of answers beyond the window alone."""
+    """Scores of all answers by the values of a slice, all lengths together."""
     found: dict[int, list[dict[str, np.ndarray]]] = {}
     for record in records:
-        cells = record["cells"] if name == "distance" else _select(record["cells"], "distance", above=0)
+        cells = {key: np.asarray(column) for key, column in record["cells"].items()}
+        cells["sample"] = cells["sample"] + (record["length"] << 32)  # another length, another sample
         for value in np.unique(cells.get(name, [])):
-            found.setdefault(int(value), []).append(_select(cells, name, equal=value))
-    pooled = {value: _pooled(parts) for value, parts in sorted(found.items())}
-    return {str(value): _scores(cells) for value, cells in pooled.items()}
+            same = cells[name] == value
+            found.setdefault(int(value), []).append({key: column[same] for key, column in cells.items()})
+    return {str(value): _scores(_pooled(parts)) for value, parts in sorted(found.items())}
 
 
 def _pooled(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    return {name: np.concatenate([part[name] for part in parts]) for name in ("answers", "right", "chance")}
+    return {name: np.concatenate([part[name] for part in parts]) for name in ("sample", "answers", "right", "chance")}
 
 
-def _select(
-    cells: dict[str, Any], name: str, *, above: float = -1, equal: float | None = None
-) -> dict[str, np.ndarray]:
-    column = np.asarray(cells[name])
-    kept = column > above if equal is None else column == equal
-    return {key: np.asarray(values)[kept] for key, values in cells.items()}
+def _counted(cells: dict[str, Any]) -> dict[str, np.ndarray]:
+    """The cells that count: beyond the window, in samples as trained."""
+    columns = {name: np.asarray(column) for name, column in cells.items()}
+    kept = (columns["distance"] > 0) & (columns.get("shifted", np.zeros(len(columns["distance"]))) == 0)
+    return {name: column[kept] for name, column in columns.items()}
 
 
 def _scores(cells: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -127,11 +132,9 @@ def _scores(cells: dict[str, np.ndarray]) -> dict[str, Any]:
     answers, right, sure = (float(cells[name].sum()) for name in ("answers", "right", "chance"))
     if not answers:
         return {"answers": 0, "accuracy": None, "binding": None, "chance": None}
-    chance = sure / answers
-    test = stats.binomtest(round(right), round(answers)).proportion_ci(LEVEL, method="wilson")
-    interval = (right / answers, float(test.low), float(test.high))
-    accuracy, *ends = interval
-    binding, *binding_ends = [(x - chance) / (1 - chance) for x in interval] if chance < 1 else [None, None, None]
+    chance, accuracy = sure / answers, right / answers
+    ends = _wilson(accuracy, _independent(cells, accuracy))
+    binding, *binding_ends = [(x - chance) / (1 - chance) for x in (accuracy, *ends)] if chance < 1 else [None] * 3
     return {
         "answers": round(answers),
         "accuracy": accuracy,
@@ -140,3 +143,26 @@ def _scores(cells: dict[str, np.ndarray]) -> dict[str, Any]:
         "interval_accuracy": ends,
         "interval_binding": binding_ends,
     }
+
+
+def _independent(cells: dict[str, np.ndarray], accuracy: float) -> float:
+    """As how many independent answers these count, those of a sample together: n / design effect.
+
+    The design effect is the variance of a ratio over samples to p (1 - p) / n, at least 1; where nothing varies, every
+    sample counts as one answer.
+    """
+    _, sample = np.unique(cells["sample"], return_inverse=True)
+    answers, right = (np.bincount(sample, cells[name]) for name in ("answers", "right"))
+    count, samples = answers.sum(), len(answers)
+    if accuracy in (0.0, 1.0) or samples < 2:
+        return float(samples)
+    variance = ((right - accuracy * answers) ** 2).sum() / count**2 * samples / (samples - 1)
+    return float(count / max(1.0, variance * count / (accuracy * (1 - accuracy))))
+
+
+def _wilson(share: float, count: float) -> list[float]:
+    """Wilson's score interval of a share that was seen in `count` independent answers."""
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return [max(0.0, middle - half), min(1.0, middle + half)]

@@ -31,7 +31,7 @@ from longroute.report.wording import count_text, length_text, multiple_text, per
 
 
 def write_report(summary: dict[str, Any], records: Iterable[dict[str, Any]], folder: Path) -> Path:
-    """Write `report.html`, `figures/*.svg`, `table.md` and `table.csv` into `folder`; returns the page.
+    """Write `report.html`, `figures/*.svg`, `table.md`, `table.csv` and, with tasks, `recall.csv`; returns the page.
 
     The same summary and records give the same bytes. Each file is replaced whole or not at all, the page
     last; figures of an earlier report that no longer apply are removed.
@@ -113,7 +113,7 @@ def _tiles(comparison: Comparison, tasks: Sequence[TaskRecall]) -> list[tuple[st
         multiple = multiple_text(longest, comparison.train_length)
         note = f"tail ratio at most {HOLDS}"
         tiles.append((f"Hold at {multiple}", f"{len(verdict.holding)} of {verdict.judged}", note))
-    if (task := shown_task(comparison, tasks)) is not None:
+    if (task := shown_task(tasks, (one.name for one in comparison.measured))) is not None:
         multiple = multiple_text(task.judged_at or 0, task.train_length)
         note = f"binding at least {share_text(REMEMBERS)} in {task.task}"
         tiles.append((f"Recall at {multiple}", f"{len(task.remembering)} of {len(task.encodings)}", note))

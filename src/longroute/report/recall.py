@@ -1,10 +1,9 @@
 """What a summary says of recall and of what context is worth, over seeds."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from longroute.report.comparison import Comparison
 from longroute.report.estimate import Estimate, mean_over_seeds
 from longroute.report.wording import length_text, list_text, multiple_text, share_text
 
@@ -19,12 +18,12 @@ class Recalled:
     """All seeds of one encoding in one task, by lengths and distances in tokens; means over those that learned it."""
 
     seeds: int
+    failed: int
     learned: int
     accuracy: Mapping[int, Estimate]
     binding: Mapping[int, Estimate]
     chance: Mapping[int, Estimate]
     by_distance: Mapping[int, Estimate]
-    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,9 @@ class TaskRecall:
 
     @property
     def remembering(self) -> list[str]:
-        """Encodings whose binding is at least REMEMBERS where recall is judged, the best first."""
-        judged = {name: one.binding.get(self.judged_at or 0) for name, one in self.learned.items()}
+        """Encodings that most seeds learned it with, whose binding is at least REMEMBERS at `judged_at`, best first."""
+        most = {name: one for name, one in self.learned.items() if 2 * one.learned > one.seeds + one.failed}
+        judged = {name: one.binding.get(self.judged_at or 0) for name, one in most.items()}
         found = {name: one.value for name, one in judged.items() if one and one.value >= REMEMBERS}
         return sorted(found, key=lambda name: -found[name])
 
@@ -76,11 +76,10 @@ def read_worth(summary: Mapping[str, Any], kind: str) -> dict[str, dict[int, Est
 
 
 def recall_sentence(tasks: Sequence[TaskRecall], holding: Sequence[str]) -> str:
-    """Which of the encodings that hold also remember, by the first task; nothing without one."""
-    if not tasks or tasks[0].judged_at is None:
+    """Which of the encodings that hold also remember, by the task shown; nothing if none of them learned it."""
+    task = shown_task(tasks, holding)
+    if task is None or task.judged_at is None:
         return ""
-    task = tasks[0]
-    assert task.judged_at is not None  # see above
     where = f"{length_text(task.judged_at)} tokens ({multiple_text(task.judged_at, task.train_length)})"
     both = [name for name in task.remembering if name in holding]
     at_least = f"at least {share_text(REMEMBERS)} of the bindings of {task.task} at {where}"
@@ -89,9 +88,9 @@ def recall_sentence(tasks: Sequence[TaskRecall], holding: Sequence[str]) -> str:
     return f"None of those that hold recalls {at_least}."
 
 
-def shown_task(comparison: Comparison, tasks: Sequence[TaskRecall]) -> TaskRecall | None:
-    """The task of the first picture: the first that anything learned and that reaches beyond the training length."""
-    known = {one.name for one in comparison.measured}
+def shown_task(tasks: Sequence[TaskRecall], names: Iterable[str]) -> TaskRecall | None:
+    """The first task that any of the encodings `names` learned and that reaches beyond the training length."""
+    known = set(names)
     return next((task for task in tasks if task.judged_at and known & set(task.learned)), None)
 
 
@@ -114,12 +113,12 @@ def _recalled(rows: Sequence[Mapping[str, Any]]) -> Recalled:
                 by_distance.setdefault(int(start), []).append(_estimate(scores["binding"], scores["interval_binding"]))
     return Recalled(
         seeds=len(well),
+        failed=len(rows) - len(well),
         learned=len(learned),
-        accuracy=_means(_by_length(counted, "accuracy")),
-        binding=_means(_by_length(counted, "binding")),
-        chance=_means(_by_length(counted, "chance")),
-        by_distance=_means(by_distance),
-        reasons=tuple(str(row["reason"]) for row in rows if row.get("reason")),
+        accuracy=_shares(_by_length(counted, "accuracy")),
+        binding=_shares(_by_length(counted, "binding")),
+        chance=_shares(_by_length(counted, "chance")),
+        by_distance=_shares(by_distance),
     )
 
 
@@ -136,6 +135,13 @@ def _by_length(rows: Iterable[Mapping[str, Any]], measure: str) -> dict[int, lis
 def _estimate(value: float, interval: Sequence[float | None] | None) -> Estimate:
     low, high = interval or (None, None)
     return Estimate(value, low, high, "none" if low is None else "samples")
+
+
+def _shares(found: Mapping[int, list[Estimate]]) -> dict[int, Estimate]:
+    """As `_means`, of what can't be above 1."""
+    return {
+        key: one if one.high is None else replace(one, high=min(1.0, one.high)) for key, one in _means(found).items()
+    }
 
 
 def _means(found: Mapping[int, list[Estimate]]) -> dict[int, Estimate]:

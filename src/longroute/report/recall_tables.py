@@ -41,11 +41,12 @@ def recall_table(comparison: Comparison, task: TaskRecall, index: int) -> Recall
 
 def learned_text(recalled: Recalled) -> str:
     """`yes`, `no`, `2 of 3 seeds`, or `failed`."""
+    runs = recalled.seeds + recalled.failed
     if not recalled.seeds:
         return "failed"
-    if recalled.learned in (0, recalled.seeds):
+    if recalled.learned in (0, runs):
         return "yes" if recalled.learned else "no"
-    return f"{recalled.learned} of {recalled.seeds} seeds"
+    return f"{recalled.learned} of {runs} seeds"
 
 
 def recall_csv(tasks: Sequence[TaskRecall]) -> str:

@@ -57,13 +57,22 @@ def read_records(records: Iterable[Mapping[str, Any]]) -> RunLog:
     return RunLog(curves, tuple(failures), len({book for book, _ in spans}), len(spans))
 
 
+def summary_failures(summary: Mapping[str, Any]) -> list[Failure]:
+    """The runs that failed, on text and then on tasks, which are named beside the encoding."""
+    rows = list(summary.get("rows") or ())
+    runs = [(str(row["encoding"]), row, row) for row in rows]
+    for row in rows:
+        runs += [(f"{row['encoding']}, {task}", row, one) for task, one in dict(row.get("recall") or {}).items()]
+    return [
+        Failure(name, str(row.get("seed", "")), str(one.get("reason") or "no reason given"))
+        for name, row, one in runs
+        if one.get("status") != "ok"
+    ]
+
+
 def all_failures(summary: Mapping[str, Any], log: RunLog) -> list[Failure]:
     """The failed rows of the summary, then the failures that only the records know."""
-    rows = [row for row in summary.get("rows") or () if row.get("status") != "ok"]
-    listed = [
-        Failure(str(row["encoding"]), str(row.get("seed", "")), str(row.get("reason") or "no reason given"))
-        for row in rows
-    ]
+    listed = summary_failures(summary)
     ended = {(str(row["encoding"]), str(row.get("seed", ""))) for row in summary.get("rows") or ()}
     return listed + [one for one in log.failures if (one.encoding, one.seed) not in ended]
 

@@ -15,7 +15,8 @@ WRITE, READ, IGNORE, ZERO = range(4)
 class FlipFlop:
     """Pairs of an instruction and a bit: `write b`, `ignore b`, and `read b`, whose b is that of the last write.
 
-    Held-out samples come in three parts: as trained, sparse (writes far apart) and dense (hardly anything ignored).
+    Held-out samples come in three parts: as trained, and two tails that are counted apart: sparse (writes far apart)
+    and dense (hardly anything ignored: what is asked for was said just now).
     """
 
     ignore: float = 0.8
@@ -65,5 +66,6 @@ class FlipFlop:
         slices = {
             "distance": 2 * (pair - shown[row, pair - 1]) - 1,
             "ignore": np.rint(100 * share[row]).astype(np.int64),
+            "shifted": (share[row] != self.ignore).astype(np.int64),
         }
         return Samples(tokens[:, :length], targets, row, 2 * pair[:, None], np.full(len(row), 0.5), slices)

@@ -21,7 +21,8 @@ class Needle:
     """`keys` needles, each of another word: a model that finds numbers, but not whose they are, is right 1 / `keys`."""
 
     keys: int = 4
-    """Needles in a sample, all but one of them distractors; at most 16. Fewer where it is too short for them."""
+    """Needles in a sample, all but one of them distractors; at most 16. Fewer where it is too short for them:
+    train at a length that holds all."""
     digits: int = 2
     """Digits of a number."""
 

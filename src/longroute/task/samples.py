@@ -37,7 +37,8 @@ class Samples:
     """How often it would be right without binding, by a guesser that knows all else in the sample, (answer)."""
     slices: Mapping[str, np.ndarray]
     """What answers are told apart by, int64 (answer) each. `distance` is there always: tokens from the nearest token
-    that gives the answer away to the first place where it is asked for."""
+    that gives the answer away to the first place where it is asked for. `shifted`, if there: 1 where the sample is not
+    of the kind that is trained on."""
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from longroute.data.shards import TokenShard
 from longroute.data.windows import IGNORED, Batch
+from longroute.errors import InputError
 from longroute.model import Decoder, token_losses
 from longroute.model.loss import answer_losses
 from longroute.train.batches import Batches, next_context, run_batches
@@ -62,6 +63,8 @@ def train(
     model = build_model(spec, device)
     optimizer = build_optimizer(model, spec.train)
     step, record = _resume(folder, model, optimizer)
+    if spec.task is not None and step and (record is None or record["step"] != step):
+        raise InputError(f"{folder.records.path}: no record of step {step}, which the curriculum goes on from")
     saved, saved_at = step, time.monotonic()
     seen: list[_Step] = []
     while step < spec.train.steps:

@@ -15,7 +15,7 @@ class TrainSpec:
 
     length: int = 64
     """Context that is trained at, tokens."""
-    tokens: int = 450_000
+    tokens: int = 400_000
     """Training tokens; rounded up to whole steps."""
     batch: int = 8
     """Windows that go through the model at once."""
@@ -34,7 +34,7 @@ class TrainSpec:
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     """Of matrix products (autocast); auto: bfloat16 where the processor has it."""
     record_every: int = 25
-    """Steps between records, whose loss is the mean over them."""
+    """Steps between records, whose loss is the mean over them. A task's curriculum looks at it as often."""
 
     def __post_init__(self):
         for name in ("length", "tokens", "batch", "accumulate", "record_every"):

@@ -54,8 +54,8 @@ def draw_figures(
     look = looks(comparison.encodings)
     base = f"perplexity ÷ perplexity at {comparison.train_length:,} tokens"
     worth = worth or {}
-    task = shown_task(comparison, tasks)
-    figures: dict[str, Figure | None] = {"recall": task and holding_and_remembering(comparison, look, task)}
+    shown = shown_task(tasks, (one.name for one in comparison.measured))
+    figures: dict[str, Figure | None] = {"recall": shown and holding_and_remembering(comparison, look, shown)}
     for n, task in enumerate(tasks[:MOST_TASKS]):
         figures[f"recall-{n}-length"] = recall_against_length(comparison, look, task)
         figures[f"recall-{n}-distance"] = recall_against_distance(comparison, look, task)
