@@ -93,7 +93,7 @@ def test_a_run_on_text_is_asked_for_needles(places: Path):
         (["evaluate", "{mqar}", "--tasks", "copy"], "the run's own tokens are those of mqar"),
         (["evaluate", "{mqar}", "--text", "x.txt"], "these tasks are of made-up tokens"),
         (["evaluate", "{text}", "--tasks", "mqar"], "the run was trained on text"),
-        (["evaluate", "{needle}", "--tasks", "needle", "--reach", "8192"], "no text is long enough"),
+        (["evaluate", "{needle}", "--tasks", "needle", "--reach", "65536"], "no text is long enough"),
         (["train", "--encoding", "alibi", "--task", "mqar", "--out", "{new}", "--set", "model.width=8"], "task_model"),
         (["evaluate", "{mqar}", "--tasks", "needle"], "tokenizer.json: no such tokenizer file"),
         (["evaluate", "{mqar}", "--tasks", "mqra"], "unknown 'mqra'; did you mean 'mqar'?"),

@@ -143,7 +143,11 @@ def test_an_answer_of_several_tokens_is_right_when_all_are():
         told[:, -2] = 0
         return told
 
-    assert asked("phone-book", last_digit_wrong)["accuracy"]["64"] == pytest.approx(0.5, abs=0.05)
+    samples = held_out("phone-book", 64)
+    last = samples.places[samples.slices["distance"] > WINDOW, -1]
+    expected = (last < last.max()).mean()
+    assert 0.3 < expected < 0.7
+    assert asked("phone-book", last_digit_wrong)["accuracy"]["64"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("encoding", ["rope-qk", "learned-qkv+forget", "log-distance"])

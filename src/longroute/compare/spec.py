@@ -41,7 +41,7 @@ MOST_TASKS = 9
 TASK_MODEL = ModelSpec(layers=2, width=64, heads=4, kv_heads=4, head_dim=16, hidden=128, initial=0.06)
 """Two layers recall: one joins a key to its value, one looks it up."""
 
-TASK_TRAIN = TrainSpec(tokens=400_000, learning_rate=3e-3, record_every=10)
+TASK_TRAIN = TrainSpec(tokens=700_000, learning_rate=3e-3, record_every=10)
 """Many small steps, and a curriculum (`train.batches`): the task is learned in seconds."""
 
 

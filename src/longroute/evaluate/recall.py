@@ -165,4 +165,4 @@ def _wilson(share: float, count: float) -> list[float]:
     z = float(stats.norm.ppf((1 + LEVEL) / 2))
     middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
-    return [max(0.0, middle - half), min(1.0, middle + half)]
+    return [0.0 if share == 0 else middle - half, 1.0 if share == 1 else middle + half]
