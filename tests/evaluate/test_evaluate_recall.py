@@ -68,7 +68,7 @@ def test_one_that_is_always_right(task: str):
         assert count == far.sum()
         assert summary["chance"][length] == pytest.approx(samples.chance[far].mean())
         low, high = summary["interval"]["accuracy"][length]
-        assert 0.9 < low < high == 1.0
+        assert 0.8 < low < high == 1.0  # twenty samples that are all right
 
 
 def test_a_share_of_right_answers_is_the_accuracy():
