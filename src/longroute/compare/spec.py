@@ -21,7 +21,7 @@ CANDIDATES = (
     "log-distance",
     "rope-qk+forget",
     "learned-qkv+forget",
-    "rope-qk:theta=100,share=0.5+log-distance",
+    "rope-qk:theta=100.0,share=0.5+log-distance",
 )
 """The paper's encodings, reflections beside its rotations, far-mass controls alone and with a rotation, and one found
 in a search for holding *and* remembering (LOG.md)."""
