@@ -90,19 +90,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run.of("rope", folder / "whole", spec, EvaluateSpec(4, spans=4), prepared)
 
 
-@pytest.mark.usefixtures("one_thread")
-def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
-    """The worker's own loop, stopped at every place that it can be stopped at."""
+def goes_on_from_everywhere(run: Run, elsewhere: Path, *, written: int, step: int) -> list[tuple[str, int, int]]:
+    """Its stages in one go: the same, and the same records, when it is stopped after each of them, and when a kill
+    leaves any part, `step` bytes apart, of the last `written` bytes of its records."""
     device = torch.device("cpu")
     whole = [(item.stage, item.done, item.total) for item in carry_out(run, device)]
-    assert whole == [
-        *(("train", n, 20) for n in (4, 8, 12, 16, 20)),
-        ("predict", 1, 1),
-        *(("evaluate", n, 4) for n in range(1, 5)),
-        ("done", 0, 0),
-    ]
     expected = RunFolder(run.folder).records.path.read_bytes()
-    parts, seen = replace(run, folder=tmp_path / "parts"), []
+    parts, seen = replace(run, folder=elsewhere), []
     while not seen or seen[-1][0] != "done":
         progress = carry_out(parts, device)
         item = next(progress)
@@ -110,35 +104,37 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
         seen.append((item.stage, item.done, item.total))
     assert seen == whole
     assert RunFolder(parts.folder).records.path.read_bytes() == expected
-    for length in range(len(expected) - 3000, len(expected), 331):  # a kill while evaluation records were written
+    for length in range(len(expected) - written, len(expected), step):
         RunFolder(parts.folder).records.path.write_bytes(expected[:length])
         assert [item.stage for item in carry_out(parts, device)][-1] == "done"
         assert RunFolder(parts.folder).records.path.read_bytes() == expected
+    return whole
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
+    """The worker's own loop, stopped at every place that it can be stopped at, and killed in its evaluation."""
+    assert goes_on_from_everywhere(run, tmp_path / "parts", written=3000, step=331) == [
+        *(("train", n, 20) for n in (4, 8, 12, 16, 20)),
+        ("predict", 1, 1),
+        *(("evaluate", n, 4) for n in range(1, 5)),
+        ("done", 0, 0),
+    ]
 
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", ["mqar:pairs=2,queries=1,keys=4,values=4", "needle:keys=1,digits=1"])
 def test_a_tasks_run_goes_on_from_any_place_too(run: Run, tmp_path: Path, name: str):
     """Recall takes the place of prediction and evaluation, a record a length."""
-    device, task = torch.device("cpu"), parse_task(name)
-    model = replace(run.spec.model, vocabulary=run.spec.model.vocabulary if task.in_text else 28)
+    task = parse_task(name)
+    model = replace(run.spec.model, vocabulary=run.spec.model.vocabulary if task.in_text else 24)
     spec = replace(run.spec, task=task, model=model, train=replace(run.spec.train, length=64, tokens=64 * 4 * 8))
     whole = replace(run, folder=tmp_path / "whole", spec=spec)
-    seen = [(item.stage, item.done, item.total) for item in carry_out(whole, device)]
-    assert seen == [*(("train", n, 8) for n in (4, 8)), *(("recall", n, 3) for n in (1, 2, 3)), ("done", 0, 0)]
-    expected = RunFolder(whole.folder).records.path.read_bytes()
-    parts, stops = replace(whole, folder=tmp_path / "parts"), []
-    while not stops or stops[-1][0] != "done":
-        progress = carry_out(parts, device)
-        item = next(progress)
-        progress.close()
-        stops.append((item.stage, item.done, item.total))
-    assert stops == seen
-    assert RunFolder(parts.folder).records.path.read_bytes() == expected
-    for length in range(len(expected) - 900, len(expected), 131):  # a kill while recall was written
-        RunFolder(parts.folder).records.path.write_bytes(expected[:length])
-        assert [item.stage for item in carry_out(parts, device)][-1] == "done"
-        assert RunFolder(parts.folder).records.path.read_bytes() == expected
+    assert goes_on_from_everywhere(whole, tmp_path / "parts", written=900, step=131) == [
+        *(("train", n, 8) for n in (4, 8)),
+        *(("recall", n, 3) for n in (1, 2, 3)),
+        ("done", 0, 0),
+    ]
 
 
 def test_a_failure_is_recorded_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -17,11 +17,9 @@ from longroute.model import ModelSpec
 from longroute.model.loss import answer_losses, token_losses
 from longroute.task import TaskSampler, draw_split, parse_task
 from longroute.task.split import is_heldout
-from longroute.train import RunFolder, RunSpec, TrainSpec, train
+from longroute.train import RunFolder, RunSpec, TrainSpec
 from longroute.train.batches import next_context, run_batches
 from longroute.train.loop import build_model
-
-CPU = torch.device("cpu")
 
 
 def run_spec(task: str = "copy:span=2,marks=1,alphabet=4", **train: Any) -> RunSpec:
@@ -31,21 +29,9 @@ def run_spec(task: str = "copy:span=2,marks=1,alphabet=4", **train: Any) -> RunS
     return RunSpec(parse_encoding("rope-qk"), model, replace(chosen, **train), 0, "", parse_task(task))
 
 
-def train_in(path: Path, spec: RunSpec, stop_after: int | None = None) -> list[dict[str, Any]]:
-    folder, records = RunFolder(path), []
-    with folder.open(spec, None):
-        progress = train(spec, None, folder, CPU)
-        for record in progress:
-            records.append(record)
-            if len(records) == stop_after:
-                break
-        progress.close()
-    return records
-
-
 @pytest.mark.usefixtures("one_thread")
 def test_a_task_is_learned_and_its_context_grows(tmp_path: Path):
-    records = train_in(tmp_path / "run", run_spec(tokens=400 * 96, learning_rate=5e-3))
+    records = tiny.train_in(tmp_path / "run", run_spec(tokens=400 * 96, learning_rate=5e-3))
     contexts = [record["context"] for record in records]
     assert contexts[0] == 5  # the shortest sample
     assert contexts == sorted(contexts)
@@ -75,18 +61,18 @@ def test_the_context_follows_from_the_last_record(last: dict[str, Any] | None, c
 @pytest.mark.parametrize("stop_after", [1, 7, 19])
 def test_it_goes_on_bit_for_bit(tmp_path: Path, stop_after: int):
     """The curriculum's state is in the records, so there is nothing else to keep."""
-    whole = train_in(tmp_path / "whole", run_spec())
-    first = train_in(tmp_path / "parts", run_spec(), stop_after)
-    assert first + train_in(tmp_path / "parts", run_spec()) == whole
+    whole = tiny.train_in(tmp_path / "whole", run_spec())
+    first = tiny.train_in(tmp_path / "parts", run_spec(), stop_after=stop_after)
+    assert first + tiny.train_in(tmp_path / "parts", run_spec()) == whole
     assert tiny.files(tmp_path / "parts") == tiny.files(tmp_path / "whole")
 
 
 def test_the_recorded_loss_and_accuracy_are_those_of_the_answers(tmp_path: Path):
     """The first step by hand, from whole logits; a loss that counted other tokens would be ln 5 throughout."""
     spec = run_spec(tokens=96, record_every=1)
-    record = train_in(tmp_path / "run", spec)[0]
+    record = tiny.train_in(tmp_path / "run", spec)[0]
     batch = run_batches(spec, None, RunFolder(tmp_path / "run")).draw(0, 5)
-    model = build_model(spec, CPU)
+    model = build_model(spec, tiny.CPU)
     logits, scored = model(batch.inputs).double(), batch.targets != IGNORED
     losses = -logits.log_softmax(-1)[scored].gather(-1, batch.targets[scored][:, None])
     assert record["loss"] == pytest.approx(losses.mean().item(), rel=1e-5)

@@ -42,8 +42,9 @@ def tokenizer(folder: Path) -> Path:
 def train_in(path: Path, spec: RunSpec, *, stop_after: int | None = None) -> list[dict[str, Any]]:
     """Train in a folder, closing the generator after `stop_after` records; returns the new records."""
     folder, records = RunFolder(path), []
-    with folder.open(spec, tokenizer(path.parent)):
-        progress = train(spec, shard(), folder, CPU)
+    text, words = (shard(), tokenizer(path.parent)) if spec.on_text else (None, None)
+    with folder.open(spec, words):
+        progress = train(spec, text, folder, CPU)
         for record in progress:
             records.append(record)
             if len(records) == stop_after:

@@ -24,10 +24,10 @@ from longroute.evaluate import (
     EvaluateSpec,
     choose_spans,
     complete_spans,
-    evaluate_recall,
     evaluate_run,
     hay_of,
     load_run,
+    record_recall,
     summarise,
     summarise_recall,
 )
@@ -156,13 +156,10 @@ class Job:
     def recall(self, sources: dict[str, Source], show: Callable[[Progress], None]) -> dict[str, Any]:
         """Measure what is left to measure of recall in tasks; what it came to, by their names."""
         train, results = self.run.train, {}
-        lengths = self.spec.lengths(train.length)
+        total = len(self.spec.lengths(train.length))
         for name, source in sources.items():
-            done = [record["length"] for record in self.file.read() if record["task"] == name]
-            records = evaluate_recall(self.model, train, name, source, self.spec, device=self.device, done=done)
-            for count, record in enumerate(records, len(done) + 1):
-                self.file.add(record)
-                show(Progress(self.name, f"recall {name}", count, len(lengths)))
+            for count in record_recall(self.file, self.model, train, name, source, self.spec, self.device):
+                show(Progress(self.name, f"recall {name}", count, total))
             own = [record for record in self.file.read() if record["task"] == name]
             results[name] = summarise_recall(own, train.length)
         return results

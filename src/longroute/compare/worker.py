@@ -23,10 +23,11 @@ from longroute.evaluate import (
     EvaluateSpec,
     choose_spans,
     complete_spans,
-    evaluate_recall,
     evaluate_run,
     hay_of,
+    lengths_recorded,
     load_run,
+    record_recall,
 )
 from longroute.files import locked
 from longroute.report.diagnosis import write_diagnosis_page
@@ -172,15 +173,12 @@ def _explain(run: Run, folder: RunFolder, device: torch.device) -> Generator[Pro
 def _recall(run: Run, folder: RunFolder, device: torch.device) -> Generator[Progress, None, None]:
     task, train_spec = run.spec.task, run.spec.train
     assert task is not None  # a run without one isn't asked
-    lengths = run.evaluate.lengths(train_spec.length)
-    done = [record["length"] for record in folder.records.read() if record["record"] == "recall"]
-    if len(done) == len(lengths):
+    name, lengths = task_name(task), run.evaluate.lengths(train_spec.length)
+    if len(lengths_recorded(folder.records, name)) == len(lengths):
         return
     source = task.source(hay_of(folder, _heldout(run) if task.in_text else None))
     model = load_run(folder, device)
-    records = evaluate_recall(model, train_spec, task_name(task), source, run.evaluate, device=device, done=done)
-    for count, record in enumerate(records, len(done) + 1):
-        folder.records.add(record)
+    for count in record_recall(folder.records, model, train_spec, name, source, run.evaluate, device):
         yield Progress(run.name, "recall", count, len(lengths))
 
 

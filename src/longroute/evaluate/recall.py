@@ -17,6 +17,7 @@ from longroute.model import Decoder
 from longroute.task import WINDOW, Hay, Samples, Source, draw_split
 from longroute.train.folder import RunFolder
 from longroute.train.loop import NonFiniteError, autocast
+from longroute.train.records import RecordFile
 from longroute.train.spec import TrainSpec
 
 SOLVED = 0.95
@@ -51,6 +52,27 @@ def evaluate_recall(
             samples = draw_split(source, length, spec.samples_at(length), [TEST_SEED], heldout=True)
             right = _right(model, train, samples, spec.window_tokens // length, device)
             yield {"record": "recall", "task": name, "length": length, "cells": _cells(samples, right)}
+
+
+def lengths_recorded(file: RecordFile, name: str) -> list[int]:
+    """The lengths at which a file has a task's recall."""
+    return [record["length"] for record in file.read() if record["record"] == "recall" and record["task"] == name]
+
+
+def record_recall(
+    file: RecordFile,
+    model: Decoder,
+    train: TrainSpec,
+    name: str,
+    source: Source,
+    spec: EvaluateSpec,
+    device: torch.device,
+) -> Iterator[int]:
+    """Add the records that a file lacks of a task, one by one; yields how many lengths it then has."""
+    done = lengths_recorded(file, name)
+    for count, record in enumerate(evaluate_recall(model, train, name, source, spec, device=device, done=done), 1):
+        file.add(record)
+        yield len(done) + count
 
 
 @torch.inference_mode()
@@ -93,8 +115,12 @@ def summarise_recall(records: Sequence[dict[str, Any]], train_length: int) -> di
     summary: dict[str, Any] = {name: {} for name in ("answers", "accuracy", "binding", "chance")}
     summary["interval"] = {"level": LEVEL, "accuracy": {}, "binding": {}}
     for length, cells in far.items():
-        for name, value in _scores(cells).items():
-            (summary["interval"][name[9:]] if name.startswith("interval_") else summary[name])[length] = value
+        scores = _scores(cells)
+        for name in ("answers", "accuracy", "binding", "chance"):
+            summary[name][length] = scores[name]
+        if scores["answers"]:
+            summary["interval"]["accuracy"][length] = scores["interval_accuracy"]
+            summary["interval"]["binding"][length] = scores["interval_binding"]
     at_training = summary["accuracy"].get(str(train_length))
     others = {"sample", "shifted", "answers", "right", "chance"}
     slices = sorted({name for record in records for name in record["cells"]} - others)

@@ -75,7 +75,7 @@ def evaluate_run(
         for record in evaluate_span(score, span, spec, train.length):
             records.append(record)
             if pruning is not None and pruning.pairs:
-                if record["protocol"] == "whole":
+                if record["protocol"] == "whole":  # what ran for `shuffled` is forgotten
                     record |= {"pairs": pruning.pairs, "skipped": pruning.skipped}
                 pruning.pairs = pruning.skipped = 0
             if not math.isfinite(record["nats"]):

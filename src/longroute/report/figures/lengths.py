@@ -1,11 +1,12 @@
 """A measure against context length, one line an encoding: the main figure, its twin, and perplexity."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from longroute.report.comparison import Comparison, EncodingResult
+from longroute.report.estimate import Estimate
 from longroute.report.figures.canvas import (
     WIDTH,
     Panel,
@@ -27,19 +28,24 @@ MOST_TICKS = 8
 def against_length(comparison: Comparison, looks: Mapping[str, Look], measure: str, title: str) -> Figure:
     """Lines of `measure` over length, both axes logarithmic, intervals as bars; ratios have a line at 1."""
     shown = [one for one in comparison.measured if one.measures[measure]]
-    height = max(400.0, 90 + GAP * len(shown))
-    figure = blank(height)
-    panel = Panel(44, 50, WIDTH - 44 - margin_for(shortened(one.name) for one in shown), height - 90)
-    axes = add_axes(figure, panel, title)
+    figure, axes = line_figure(shown, title)
     _scale(axes, comparison, shown, measure)
     if measure.endswith("ratio"):
         axes.axhline(1.0, color=INK, linewidth=1.0, zorder=1.5)
     for encoding in shown:
-        _draw(axes, encoding, looks[encoding.name], measure)
+        draw_line(axes, encoding, looks[encoding.name], encoding.measures[measure])
     last = [(one, max(one.measures[measure])) for one in shown]
     ends = [named(one, looks[one.name], length, one.measures[measure][length].value) for one, length in last]
     label_ends(axes, ends)
     return figure
+
+
+def line_figure(shown: Sequence[EncodingResult], title: str) -> tuple[Figure, Axes]:
+    """A figure whose axes have room to the right for the names of these encodings."""
+    height = max(400.0, 90 + GAP * len(shown))
+    figure = blank(height)
+    panel = Panel(44, 50, WIDTH - 44 - margin_for(shortened(one.name) for one in shown), height - 90)
+    return figure, add_axes(figure, panel, title)
 
 
 def _scale(axes: Axes, comparison: Comparison, shown: list[EncodingResult], measure: str) -> None:
@@ -52,18 +58,23 @@ def _scale(axes: Axes, comparison: Comparison, shown: list[EncodingResult], meas
     axes.set_xlim(*logarithmic(comparison.lengths[0], comparison.lengths[-1], least=2.0))
     axes.set_ylim(*logarithmic(min(values), max(values)))
     set_ticks(axes, "y", log_ticks(*axes.get_ylim()), plain)
-    step = -(-len(comparison.lengths) // MOST_TICKS)
+    set_length_ticks(axes, comparison.lengths, comparison.train_length)
+
+
+def set_length_ticks(axes: Axes, lengths: Sequence[int], train_length: int | None) -> None:
+    """At most eight ticks, with multiples of the training length if there is one to compare with."""
+    step = -(-len(lengths) // MOST_TICKS)
     # Counted from the longest, so that it always has its tick.
-    ticks = comparison.lengths[::-1][::step][::-1]
-    set_ticks(axes, "x", ticks, lambda tick: _tick(int(tick), comparison.train_length))
+    ticks = lengths[::-1][::step][::-1]
+    set_ticks(axes, "x", ticks, lambda tick: _tick(int(tick), train_length))
 
 
-def _tick(length: int, train_length: int) -> str:
-    return f"{short_length_text(length)}\n{multiple_text(length, train_length)}"
+def _tick(length: int, train_length: int | None) -> str:
+    return short_length_text(length) + (f"\n{multiple_text(length, train_length)}" if train_length else "")
 
 
-def _draw(axes: Axes, encoding: EncodingResult, look: Look, measure: str) -> None:
-    estimates = encoding.measures[measure]
+def draw_line(axes: Axes, encoding: EncodingResult, look: Look, estimates: Mapping[int, Estimate]) -> None:
+    """A line through the estimates, with their intervals as bars."""
     bars = {length: one.interval for length, one in estimates.items() if one.interval is not None}
     if bars:
         lows, highs = zip(*bars.values(), strict=True)
