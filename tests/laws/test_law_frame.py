@@ -18,8 +18,9 @@ from specimens import (
 )
 from torch import Tensor
 
-from longroute.attention import Encoding, Route
-from longroute.control import Control
+from longroute.attention import Encoding, Route, attend
+from longroute.attention.blockwise import Block
+from longroute.control import Control, LogDistance, WindowWithSinks
 from longroute.transport import RandomBlockRotation, RandomHouseholder, RandomPaTH, RandomRotation
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -103,10 +104,30 @@ def test_a_transport_that_does_not_declare_shift_is_random(encoding: Encoding) -
     assert of_values > 0.1 if by_position and "qkv" in encoding.transport.moves else of_values < exact
 
 
-@pytest.mark.parametrize("control", [one for one in CONTROLS if "shift" not in one.laws], ids=lambda one: one.name)
-def test_a_control_that_does_not_declare_shift_counts_from_the_first_token(control: Control) -> None:
+@pytest.mark.parametrize("control", [*CONTROLS, WindowWithSinks(window=3, sinks=0)], ids=repr)
+def test_a_pairwise_bias_knows_whether_distance_alone_decides(control: Control) -> None:
     """Sinks are the document's first tokens, and a log-count grows with what lies before."""
     pairwise = route_of(build(Encoding(control=control)), draw_sample(1)).pairwise
-    assert pairwise is not None
-    head, row, key = torch.tensor(0), torch.tensor(9), torch.tensor(0)
-    assert pairwise(head, row, key) != pairwise(head, row + 5, key + 5)
+    if pairwise is not None:
+        head, row, key = torch.arange(pairwise.heads), torch.tensor(9), torch.tensor(0)
+        same = torch.equal(pairwise(head, row, key), pairwise(head, row + 5, key + 5))
+        assert pairwise.shift == same == ("shift" in control.laws or control == WindowWithSinks(window=3, sinks=0))
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_a_bias_of_the_distance_slides_over_the_keys(learns: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One number a distance or a table of all pairs: the same outputs, and gradients, over several blocks of rows."""
+    position = build(Encoding(control=LogDistance()))
+    sample = draw_sample(1100)
+    query, key, value = (x.requires_grad_() for x in (sample.query, sample.key, sample.value))
+    inputs = [query, key, value, *position.parameters()]
+
+    def found() -> list[Tensor]:
+        with torch.set_grad_enabled(learns):
+            output = attend(query, key, value, route_of(position, sample))
+        return [output, *(torch.autograd.grad(output.square().sum(), inputs) if learns else ())]
+
+    slid = found()
+    monkeypatch.setattr(Block, "sliding", lambda block, pairwise: None)
+    for one, other in zip(slid, found(), strict=True):
+        assert_close(one, other, "slid")

@@ -50,6 +50,8 @@ class LogCountBias(nn.Module):
 
 
 class _Counted:
+    shift = False
+
     def __init__(self, spec: LogCount, heads: int):
         self.spec, self.heads = spec, heads
 

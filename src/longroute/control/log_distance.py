@@ -68,6 +68,8 @@ class LogDistanceBias(nn.Module):
 
 
 class _Falling:
+    shift = True
+
     def __init__(self, power: Tensor, width: Tensor):
         self.power, self.width, self.heads = power, width, len(power)
 

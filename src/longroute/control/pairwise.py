@@ -13,6 +13,11 @@ class PairwiseBias(Protocol):
         """Query heads of the layer."""
         ...
 
+    @property
+    def shift(self) -> bool:
+        """Whether b depends on row - key alone."""
+        ...
+
     def __call__(self, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
         """b of query heads `head`, for queries at positions `row` and keys at positions `key`.
 

@@ -36,6 +36,10 @@ class _Sparing:
     def heads(self) -> int:
         return self.bias.heads
 
+    @property
+    def shift(self) -> bool:
+        return self.bias.shift
+
     def __call__(self, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
         bias = self.bias(head, row, key)
         return torch.where(head < self.heads - self.free, bias, 0.0)

@@ -47,7 +47,7 @@ class WindowBias(nn.Module):
 
 class _Seen:
     def __init__(self, spec: WindowWithSinks, heads: int):
-        self.spec, self.heads = spec, heads
+        self.spec, self.heads, self.shift = spec, heads, spec.sinks == 0
 
     def __call__(self, head: Tensor, row: Tensor, key: Tensor) -> Tensor:
         unseen = (row - key >= self.spec.window) & (key >= self.spec.sinks) & (head >= 0)
