@@ -15,7 +15,16 @@ from longroute.evaluate.perplexity import evaluate_span
 from longroute.evaluate.run import complete_spans
 from longroute.evaluate.spans import EvaluateSpec, choose_spans
 
-REACHES = (2, 4, 8, 16, 64, 128)
+SHUFFLED = {
+    2: [],
+    4: [4 * L0],
+    8: [8 * L0],
+    16: [4 * L0, 16 * L0],
+    64: [4 * L0, 16 * L0, 64 * L0],
+    128: [8 * L0, 32 * L0, 128 * L0],
+}
+"""From the longest length down by factors of four, as long as there is something far, by reach."""
+REACHES = tuple(SHUFFLED)
 
 
 @pytest.mark.parametrize("reach", REACHES)
@@ -24,7 +33,7 @@ def test_a_uniform_model_scores_ln_v_on_every_token_once(reach: int):
     records = planted.evaluated(lambda inputs, targets: torch.full(targets.shape, math.log(50_257)).double(), reach)
     lengths = [L0 * 2**k for k in range(int(math.log2(reach)) + 1)]
     both = {(protocol, length) for protocol in ("whole", "tail") for length in lengths}
-    assert set(records) == both | {("shuffled", length) for length in lengths[2:]}
+    assert set(records) == both | {("shuffled", length) for length in SHUFFLED[reach]}
     for (protocol, _), record in records.items():
         assert record["tokens"] == L0 * (reach if protocol == "whole" else min(8, reach // 2))
         assert record["nats"] / record["tokens"] == pytest.approx(math.log(50_257), rel=1e-7)
@@ -50,7 +59,7 @@ def test_the_windows_are_those_of_the_definition(reach: int, window_tokens: int)
 
 @pytest.mark.parametrize("reach", [4, 16, 128])
 def test_only_what_is_far_is_shuffled(reach: int):
-    """From 4 L₀, each tail window once more: the same tokens, the last s + L₀ and the target in place, others moved."""
+    """Each tail window once more: the same tokens, the last s + L₀ and the target in place, others moved."""
     scored = planted.Scored()
     for _ in evaluate_span(scored, planted.span(reach), EvaluateSpec(reach, window_tokens=10**6), L0):
         pass
@@ -68,7 +77,7 @@ def test_only_what_is_far_is_shuffled(reach: int):
         assert sum(place == token - start for place, token in enumerate(far)) < len(far) / 2
     expected = [
         (length, end - length)
-        for length in EvaluateSpec(reach).lengths(L0)[2:]
+        for length in SHUFFLED[reach]
         for end in range(targets - tail + min(length // 2, tail), targets + 1, min(length // 2, tail))
     ]
     assert starts == expected

@@ -194,7 +194,9 @@ def options(task: Task, tokens: list[int], hay: Hay) -> list[Option]:
     assert isinstance(task, Needle)
     digits = {hay.tokenizer.encode(str(digit)).ids[0] for digit in range(10)}
     last = [i for i, token in enumerate(tokens[:-1]) if token not in digits and tokens[i + 1] in digits]
-    return [span(tokens, i, task.digits) for i in last]
+    word = {i: hay.tokenizer.decode(tokens[: i + 1]).split()[-2] for i in last}
+    times = Counter(word.values())
+    return [span(tokens, i, task.digits) for i in last if times[word[i]] == 1]
 
 
 def span(tokens: list[int], place: int, width: int) -> Option:
@@ -210,7 +212,8 @@ BOUND = [
     Copy(marks=3, alphabet=2, span=2),
     PhoneBook(name_length=2, digits=3, queries=3),
     Needle(keys=4),
-    Needle(keys=3, digits=1),
+    Needle(keys=3, queries=1, digits=1),
+    Needle(keys=3, queries=2, digits=1),
 ]
 """Tasks that ask what belongs to what."""
 

@@ -43,7 +43,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
         WordProblem, group=st.sampled_from(["S3", "S4", "S5"]), generators=st.sampled_from(["all", "swaps"])
     ),
     "passkey": st.builds(Passkey, digits=SIZE),
-    "needle": st.builds(Needle, keys=st.integers(1, 16), digits=SIZE),
+    "needle": st.builds(Needle, keys=st.integers(1, 16), queries=SIZE, digits=SIZE),
 }
 
 
@@ -120,7 +120,8 @@ def test_names_by_hand():
         ("passkey:digits=0", ["at least one digit, not 0"]),
         ("needle:keys=0", ["1 to 16 keys"]),
         ("needle:keys=17", ["1 to 16 keys"]),
-        ("needle:digits=0", ["at least one digit"]),
+        ("needle:digits=0", ["one digit"]),
+        ("needle:queries=0", ["at least one query"]),
     ],
 )
 def test_a_name_that_is_not_one(name: str, parts: list[str]):

@@ -115,13 +115,16 @@ def solve_needle(task: Needle | Passkey, tokens: list[int], hay: Hay) -> Solutio
     text = "".join(pieces)
     question = re.search(r"\nThe number of the (\w+) is$", text)
     assert question
-    found = list(re.finditer(r"\nThe number of the (\w+) is(\d+)\.\n", text))
+    said = re.findall(r"\nThe number of the (\w+) is\d+\.(?=\n)", text)
+    found = set(said)
     most = task.keys if isinstance(task, Needle) else 1
-    assert (most if len(pieces) > 40 * (most + 1) else min(most, 2)) <= len(found) <= most  # fewer where it is short
-    (needle,) = (one for one in found if one[1] == question[1])
-    answer = [hay.tokenizer.encode(digit).ids[0] for digit in needle[2]]
+    assert (most if len(pieces) > 80 * most else min(most, 2)) <= len(found) <= most  # fewer where it is short
+    assert max(map(said.count, found)) <= 2  # it stands there, and was asked for before
+    assert said.count(question[1]) == 1  # but this was not
+    (needle,) = re.finditer(rf"\nThe number of the {question[1]} is(\d+)\.\n", text)
+    answer = [hay.tokenizer.encode(digit).ids[0] for digit in needle[1]]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-    return Solution(answer, ends.index(needle.end(2)))
+    return Solution(answer, ends.index(needle.end(1)))
 
 
 SOLVERS: dict[str, Solver] = {
@@ -223,7 +226,7 @@ SIZES: dict[str, st.SearchStrategy[Any]] = {
         WordProblem, group=st.sampled_from(["S3", "S4", "S5"]), generators=st.sampled_from(["all", "swaps"])
     ),
     "passkey": st.builds(Passkey, digits=st.integers(1, 9)),
-    "needle": st.builds(Needle, keys=st.integers(1, 16), digits=st.integers(1, 3)),
+    "needle": st.builds(Needle, keys=st.integers(1, 16), queries=st.integers(1, 16), digits=st.integers(1, 3)),
 }
 
 

@@ -22,8 +22,8 @@ def evaluate_span(score: Scorer, span: Span, spec: EvaluateSpec, train_length: i
     - `tail`: the last 8 L₀ targets (`EvaluateSpec.tail`), windows ending every s = min(L / 2, 8 L₀) targets, each
       scoring its last s, so that every scored token sees L - s + 1 to L tokens: at least half of L;
 
-    - `shuffled`, from 4 L₀: the tail once more, with all tokens of a window in random order but for its last s + L₀.
-      What is lost against `tail` is what the order of far tokens was worth.
+    - `shuffled`, at `spec.shuffled_lengths`: the tail once more, with all tokens of a window in random order but for
+      its last s + L₀. What is lost against `tail` is what the order of far tokens was worth.
 
     A window that the first two ask for runs once.
     """

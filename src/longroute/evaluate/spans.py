@@ -40,8 +40,8 @@ class EvaluateSpec:
         return tuple(train_length << k for k in range(self.reach.bit_length()))
 
     def shuffled_lengths(self, train_length: int) -> tuple[int, ...]:
-        """Lengths at which the tail is scored with far context shuffled too: those that have any, from 4 L₀."""
-        return self.lengths(train_length)[2:]
+        """Lengths at which the tail is scored with far context shuffled too: the longest, a quarter of it, … ≥ 4 L₀."""
+        return self.lengths(train_length)[:1:-2][::-1]
 
     def samples_at(self, length: int) -> int:
         """Samples of a task at a length."""

@@ -7,7 +7,7 @@ from torch import Tensor
 from longroute.data.windows import IGNORED
 
 
-def token_losses(hidden: Tensor, output_weight: Tensor, targets: Tensor, *, chunk: int = 4096) -> Tensor:
+def token_losses(hidden: Tensor, output_weight: Tensor, targets: Tensor, *, chunk: int = 2048) -> Tensor:
     """-ln p(target) of every token in nats, float32, (batch time); 0 where the target is IGNORED.
 
     `hidden` is (batch time width), `output_weight` (vocabulary width). Logits are made `chunk` tokens at a time.

@@ -1,4 +1,4 @@
-"""Needles in real text: sentences that give numbers to words, hidden in a book, and one word's number asked for."""
+"""Needles in real text: sentences that give numbers to words, hidden in a book, and numbers of words asked for."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,11 +18,13 @@ WORDS = (
 
 @dataclass(frozen=True)
 class Needle:
-    """`keys` needles, each of another word: a model that finds numbers, but not whose they are, is right 1 / `keys`."""
+    """`keys` needles, each of another word: who finds numbers, but not whose they are, knows the set of them alone."""
 
     keys: int = 4
-    """Needles in a sample, all but one of them distractors; at most 16. Fewer where it is too short for them:
-    train at a length that holds all."""
+    """Needles in a sample, distractors for each other; at most 16. Fewer where it is too short for them: train at a
+    length that holds all."""
+    queries: int = 4
+    """Words whose numbers are asked for at the end, each once: at most all, fewer where a sample is short."""
     digits: int = 2
     """Digits of a number."""
 
@@ -31,11 +33,11 @@ class Needle:
     in_text: ClassVar[bool] = True
 
     def __post_init__(self):
-        if not 1 <= self.keys <= len(WORDS) or self.digits < 1:
-            raise InputError(f"needle: 1 to {len(WORDS)} keys and at least one digit: {self}")
+        if not 1 <= self.keys <= len(WORDS) or min(self.queries, self.digits) < 1:
+            raise InputError(f"needle: 1 to {len(WORDS)} keys, at least one query and one digit: {self}")
 
     def source(self, hay: Hay | None) -> "NeedleSource":
-        return NeedleSource(self.keys, self.digits, given(hay))
+        return NeedleSource(self.keys, min(self.queries, self.keys), self.digits, given(hay))
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Passkey:
             raise InputError(f"passkey: at least one digit, not {self.digits}")
 
     def source(self, hay: Hay | None) -> "NeedleSource":
-        return NeedleSource(1, self.digits, given(hay))
+        return NeedleSource(1, 1, self.digits, given(hay))
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class NeedleSource:
     """Needles in the text and the tokens of `hay`."""
 
     keys: int
+    queries: int
     digits: int
     hay: Hay
 
@@ -98,33 +101,41 @@ class NeedleSource:
         return np.array(self.hay.tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int64)
 
     def draw(self, length: int, count: int, generator: np.random.Generator, *, heldout: bool) -> Samples:
-        keys = min(self.keys, (length + 1) // self._needle - 1)
+        room = (length + 1) // self._needle
+        queries = min(self.queries, room // 2)
+        keys = min(self.keys, room - queries)
         word = choose_each(generator, count, len(WORDS), keys)
         number = generator.integers(10, size=(count, keys, self.digits))
-        asked = generator.integers(keys, size=count)
-        tokens, distances = np.empty((count, length + 1), dtype=np.int64), np.empty(count, dtype=np.int64)
+        asked = choose_each(generator, count, keys, queries)
+        tokens, targets = np.empty((count, length + 1), dtype=np.int64), unfilled(count, length)
+        stands, asks = (np.empty((count, n), dtype=np.int64) for n in (keys, queries))
         for sample in range(count):
-            question = np.concatenate(
-                [self._before[word[sample, asked[sample]]], self._digit[number[sample, asked[sample]]]]
-            )
-            needles = [
-                np.concatenate([self._before[w], self._digit[n], self._after])
-                for w, n in zip(word[sample], number[sample], strict=True)
-            ]
-            hay = self._stretch(length + 1 - len(question) - sum(map(len, needles)), generator)
-            cuts = np.sort(generator.integers(len(hay) + 1, size=keys))
-            parts, stands = [], 0
-            for index, (piece, needle) in enumerate(zip(np.split(hay, cuts), [*needles, question], strict=True)):
-                parts += [piece, needle]
-                if index == asked[sample]:
-                    stands = sum(map(len, parts)) - len(self._after)
+            needles = [self._needle_of(w, n) for w, n in zip(word[sample], number[sample], strict=True)]
+            questions = [needles[pair] for pair in asked[sample]]
+            questions[-1] = questions[-1][: -len(self._after)]
+            hay = self._stretch(length + 1 - sum(map(len, needles + questions)), generator)
+            pieces = np.split(hay, np.sort(generator.integers(len(hay) + 1, size=keys)))
+            hidden = [part for pair in zip(pieces, needles, strict=False) for part in pair]
+            parts = [*hidden, pieces[-1], *questions]
             tokens[sample] = np.concatenate(parts)
-            distances[sample] = length + 1 - self.digits - stands
-        targets = unfilled(count, length)
-        targets[:, -self.digits :] = tokens[:, -self.digits :]
-        places = np.broadcast_to(np.arange(length - self.digits, length), (count, self.digits))
-        slices = {"distance": distances, "keys": np.full(count, keys)}
-        return Samples(tokens[:, :-1], targets, np.arange(count), places, self._chance(number), slices)
+            ends = np.cumsum([len(part) for part in parts])
+            stands[sample] = ends[1 : 2 * keys : 2] - len(self._after)
+            asks[sample] = ends[2 * keys + 1 :] - len(self._after) - self.digits
+            asks[sample, -1] += len(self._after)
+        sample = np.arange(count)[:, None]
+        places = asks[..., None] - 1 + np.arange(self.digits)
+        targets[sample[..., None], places] = self._digit[number[sample, asked]]
+        return Samples(
+            tokens[:, :-1],
+            targets,
+            np.repeat(np.arange(count), queries),
+            places.reshape(-1, self.digits),
+            self._chance(number, asked).ravel(),
+            {"distance": (asks - stands[sample, asked]).ravel(), "keys": np.full(count * queries, keys)},
+        )
+
+    def _needle_of(self, word: int, number: np.ndarray) -> np.ndarray:
+        return np.concatenate([self._before[word], self._digit[number], self._after])
 
     def _stretch(self, size: int, generator: np.random.Generator) -> np.ndarray:
         """`size` tokens from one document that has as many, each place as likely."""
@@ -137,8 +148,14 @@ class NeedleSource:
         first = shard.offsets[book] + generator.integers(room[book])
         return shard.tokens[first : first + size].astype(np.int64)
 
-    def _chance(self, number: np.ndarray) -> np.ndarray:
+    def _chance(self, number: np.ndarray, asked: np.ndarray) -> np.ndarray:
+        """Chances of the numbers asked for one after another, (sample query)."""
         count, keys, _ = number.shape
         if keys == 1:
-            return np.full(count, 10.0**-self.digits)
-        return without_binding(number @ 10 ** np.arange(self.digits), np.ones((count, keys), dtype=bool))
+            return np.full((count, 1), 10.0**-self.digits)
+        options, open_ = number @ 10 ** np.arange(self.digits), np.ones((count, keys), dtype=bool)
+        chances = []
+        for pair in asked.T:
+            chances.append(without_binding(options, open_))
+            open_[np.arange(count), pair] = False
+        return np.stack(chances, 1)
