@@ -113,6 +113,18 @@ def test_near_and_shifted_answers_are_counted_apart():
     assert sum(summary["answers"].values()) == sum(each.sum() for each in counted)
 
 
+def test_depth_is_where_in_the_context_the_answer_was_told():
+    """Needles' heat map: tenths of the context before a pair, which lie in any of them but among the questions."""
+    summary = asked("mqar", right("mqar"))
+    found = np.zeros(10, dtype=int)
+    for length in EvaluateSpec(4).lengths(64):
+        samples = held_out("mqar", length)
+        for row, place in zip(samples.row, samples.places[:, 0], strict=True):
+            tokens = samples.inputs[row, : place + 1].tolist()
+            found[10 * (tokens.index(tokens[-1]) + 1) // length] += 1
+    assert {int(depth): one["answers"] for depth, one in summary["slices"]["depth"].items()} == dict(enumerate(found))
+
+
 @pytest.mark.parametrize("answers", [1, 30])
 def test_intervals_know_that_answers_of_a_sample_fail_together(answers: int):
     """Samples that are wholly right or wholly wrong count as one answer each, however many answers they have."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lm_eval
 import pytest
 import torch
 
@@ -19,13 +20,10 @@ from longroute.data.corpus import embedded_books
 from longroute.data.tokenizer import encode
 from longroute.errors import InputError
 from longroute.evaluate import load_run
+from longroute.harness import LongrouteLM, windows
 from longroute.model import Decoder, ModelSpec
 from longroute.task import parse_task
 from longroute.train import RunFolder, RunSpec, TrainSpec
-
-lm_eval = pytest.importorskip("lm_eval", reason="needs lm_eval: pip install -c constraints.txt '.[harness]'")
-
-from longroute.harness import LongrouteLM, windows  # noqa: E402  # it can't be imported without
 
 pytestmark = pytest.mark.usefixtures("one_thread", "no_network")
 

@@ -19,6 +19,7 @@ from longroute.evaluate.run import model_scorer
 from longroute.model import Decoder, ModelSpec, token_losses
 from longroute.model.decoder import Attention
 from longroute.train import TrainSpec
+from longroute.transport import LayerShape
 
 HEADS, HEAD_DIM = 8, 64
 WIDTH = HEADS * HEAD_DIM
@@ -44,6 +45,8 @@ def bench_rows(device: torch.device) -> list[Timed | Limited]:
     for name in ("alibi", "forget"):
         measure = _error_share(name, device)
         rows.append(Limited(f"{name} error", "1e-5 from float64", f"L={LONG}, every row, float32", measure))
+    ours, plain = _forward(_log_distance(4096, device), 4096, device), _forward(Route, 4096, device)
+    rows.append(Timed("log-distance attention", "plain causal SDPA", f"L=4096, {heads}, forward", 1.35, ours, plain))
     rows += reflection_rows(HEADS, HEAD_DIM, device) + _pruned_rows(device) + decoding_rows(device)
     ours, theirs = _train_step(device), _llama_step(device)
     rows.append(Timed("mini rope training step", "transformers Llama", "8 × 64 tokens, float32", 1.0, ours, theirs))
@@ -56,20 +59,20 @@ def _pruned_rows(device: torch.device) -> list[Timed | Limited]:
     rows: list[Timed | Limited] = []
     for name in ("alibi", "forget"):
         charge, shape = _charge(name, LONG, device), f"L={LONG}, {HEADS} × {HEAD_DIM}, forward, ε = 1e-6"
-        pruned, whole = (_forward(charge, LONG, device, pruning) for pruning in (Pruning(1e-6), None))
+        pruned, whole = (_forward(_along(charge), LONG, device, pruning) for pruning in (Pruning(1e-6), None))
         rows.append(Timed(f"pruned {name} attention", "unpruned", shape, 1 / 5, pruned, whole, pairs=2))
     return rows
 
 
 def _forward(
-    charge: Callable[[], Charge], length: int, device: torch.device, pruning: Pruning | None
+    route: Callable[[], Route], length: int, device: torch.device, pruning: Pruning | None = None
 ) -> Callable[[], Job]:
     def build() -> Job:
         query, key, value = _query_key_value(length, device)
 
         def job() -> None:
             with torch.inference_mode():
-                attend(query, key, value, Route(charge=charge()), pruning=pruning)
+                attend(query, key, value, route(), pruning=pruning)
 
         return job
 
@@ -103,6 +106,17 @@ def _charge(name: str, length: int, device: torch.device) -> Callable[[], Charge
         return lambda: Charge(decay, alibi_slopes(HEADS).to(device), None)
     decay = (-0.02 * torch.rand(1, HEADS, length, device=device)).requires_grad_()
     return lambda: Charge(decay, torch.ones(HEADS, dtype=torch.float64, device=device), None)
+
+
+def _along(charge: Callable[[], Charge]) -> Callable[[], Route]:
+    return lambda: Route(charge=charge())
+
+
+def _log_distance(length: int, device: torch.device) -> Callable[[], Route]:
+    shape = LayerShape(WIDTH, HEADS, HEADS, HEAD_DIM, vocabulary=1, layer=0)
+    position = parse_encoding("log-distance").build(shape).to(device)
+    hidden, ids = torch.zeros(1, length, WIDTH, device=device), torch.zeros(1, length, dtype=torch.int64, device=device)
+    return lambda: position(hidden, ids)
 
 
 def _charged(charge: Callable[[], Charge], length: int, device: torch.device) -> Callable[[], Job]:

@@ -19,7 +19,6 @@ CANDIDATES = (
     "householder-qkv",
     "alibi",
     "log-distance",
-    "rope-qk+forget",
     "learned-qkv+forget",
     "rope-qk:theta=100.0,share=0.5+log-distance",
 )

@@ -43,8 +43,9 @@ def evaluate_recall(
 ) -> Iterator[dict[str, Any]]:
     """A record for every length but those `done`: answers asked and right, by sample and slice.
 
-    `cells` are columns of equal length: `sample`; `distance`, the power of two at or below it; the task's own slices;
-    and of the answers that share all these how many there are, how many were right, and the sum of their chances.
+    `cells` are columns of equal length: `sample`; `distance`, the power of two at or below it; `depth`, how many tenths
+    of the context lie before what gives the answer away; the task's own slices; and of the answers that share all
+    these how many there are, how many were right, and the sum of their chances.
     Memory is O(length): logits are made at answers alone.
     """
     for length in spec.lengths(train.length):
@@ -95,7 +96,8 @@ def _right(model: Decoder, train: TrainSpec, samples: Samples, at_once: int, dev
 def _cells(samples: Samples, right: np.ndarray) -> dict[str, list[float]]:
     distance = samples.slices["distance"]
     octave = np.where(distance > WINDOW, 2 ** np.log2(np.maximum(distance, 1)).astype(np.int64), 0)
-    slices = {"sample": samples.row} | dict(samples.slices) | {"distance": octave}
+    depth = 10 * (samples.places[:, 0] - distance) // samples.inputs.shape[1]
+    slices = {"sample": samples.row} | dict(samples.slices) | {"distance": octave, "depth": depth}
     keys, cell = np.unique(np.stack(list(slices.values()), 1), axis=0, return_inverse=True)
     columns = {name: column.tolist() for name, column in zip(slices, keys.T, strict=True)}
     sums = {"answers": np.ones(len(right)), "right": right, "chance": samples.chance}

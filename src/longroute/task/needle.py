@@ -104,38 +104,40 @@ class NeedleSource:
         room = (length + 1) // self._needle
         queries = min(self.queries, room // 2)
         keys = min(self.keys, room - queries)
-        word = choose_each(generator, count, len(WORDS), keys)
+        word, asked = choose_each(generator, count, len(WORDS), keys), choose_each(generator, count, keys, queries)
         number = generator.integers(10, size=(count, keys, self.digits))
-        asked = choose_each(generator, count, keys, queries)
-        tokens, targets = np.empty((count, length + 1), dtype=np.int64), unfilled(count, length)
-        stands, asks = (np.empty((count, n), dtype=np.int64) for n in (keys, queries))
+        tokens, ends = (np.empty((count, size), dtype=np.int64) for size in (length + 1, keys + queries))
         for sample in range(count):
             needles = [self._needle_of(w, n) for w, n in zip(word[sample], number[sample], strict=True)]
-            questions = [needles[pair] for pair in asked[sample]]
-            questions[-1] = questions[-1][: -len(self._after)]
-            hay = self._stretch(length + 1 - sum(map(len, needles + questions)), generator)
-            pieces = np.split(hay, np.sort(generator.integers(len(hay) + 1, size=keys)))
-            hidden = [part for pair in zip(pieces, needles, strict=False) for part in pair]
-            parts = [*hidden, pieces[-1], *questions]
-            tokens[sample] = np.concatenate(parts)
-            ends = np.cumsum([len(part) for part in parts])
-            stands[sample] = ends[1 : 2 * keys : 2] - len(self._after)
-            asks[sample] = ends[2 * keys + 1 :] - len(self._after) - self.digits
-            asks[sample, -1] += len(self._after)
-        sample = np.arange(count)[:, None]
-        places = asks[..., None] - 1 + np.arange(self.digits)
+            tokens[sample], ends[sample] = self._hidden(needles, asked[sample], length + 1, generator)
+        sample, begins = np.arange(count)[:, None], ends[:, keys:] - self.digits
+        places = begins[..., None] - 1 + np.arange(self.digits)
+        targets = unfilled(count, length)
         targets[sample[..., None], places] = self._digit[number[sample, asked]]
+        distance = begins - ends[sample, asked]
         return Samples(
             tokens[:, :-1],
             targets,
             np.repeat(np.arange(count), queries),
             places.reshape(-1, self.digits),
             self._chance(number, asked).ravel(),
-            {"distance": (asks - stands[sample, asked]).ravel(), "keys": np.full(count * queries, keys)},
+            {"distance": distance.ravel(), "keys": np.full(distance.size, keys)},
         )
 
     def _needle_of(self, word: int, number: np.ndarray) -> np.ndarray:
         return np.concatenate([self._before[word], self._digit[number], self._after])
+
+    def _hidden(
+        self, needles: list[np.ndarray], asked: np.ndarray, size: int, generator: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """`size` tokens of text with needles in it and those `asked` once more at its end; where their numbers end."""
+        said = [*needles, *(needles[pair] for pair in asked)]
+        hay = self._stretch(size + len(self._after) - sum(map(len, said)), generator)
+        cuts = np.sort(generator.integers(len(hay) + 1, size=len(needles)))
+        pieces = [*np.split(hay, cuts), *[hay[:0]] * (len(asked) - 1)]
+        parts = [part for pair in zip(pieces, said, strict=True) for part in pair]
+        ends = np.cumsum([len(part) for part in parts])[1::2] - len(self._after)
+        return np.concatenate(parts)[:size], ends
 
     def _stretch(self, size: int, generator: np.random.Generator) -> np.ndarray:
         """`size` tokens from one document that has as many, each place as likely."""
