@@ -113,15 +113,15 @@ def solve_needle(task: Needle | Passkey, tokens: list[int], hay: Hay) -> Solutio
     """The number that the text gives to the word it ends by asking for."""
     pieces = [hay.tokenizer.decode([token]) for token in tokens]
     text = "".join(pieces)
-    question = re.search(r"\nThe number of the (\w+) is$", text)
+    question = re.search(r"\nA password is ([a-z]+)$", text)
     assert question
-    said = re.findall(r"\nThe number of the (\w+) is\d+\.(?=\n)", text)
+    said = re.findall(r"\nA password is ([a-z]+)\d+\.(?=\n)", text)
     found = set(said)
     most = task.keys if isinstance(task, Needle) else 1
     assert (most if len(pieces) > 80 * most else min(most, 2)) <= len(found) <= most  # fewer where it is short
     assert max(map(said.count, found)) <= 2  # it stands there, and was asked for before
     assert said.count(question[1]) == 1  # but this was not
-    (needle,) = re.finditer(rf"\nThe number of the {question[1]} is(\d+)\.\n", text)
+    (needle,) = re.finditer(rf"\nA password is {question[1]}(\d+)\.\n", text)
     answer = [hay.tokenizer.encode(digit).ids[0] for digit in needle[1]]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
     return Solution(answer, ends.index(needle.end(1)))

@@ -11,9 +11,39 @@ from longroute.errors import InputError
 from longroute.task.samples import Hay, Samples, choose_each, given, unfilled, without_binding
 
 WORDS = (
-    *("river", "garden", "captain", "window", "letter", "sister", "horse", "table"),
-    *("doctor", "summer", "church", "money", "father", "music", "winter", "village"),
+    *(
+        "father",
+        "mother",
+        "sister",
+        "brother",
+        "letter",
+        "house",
+        "table",
+        "window",
+        "water",
+        "night",
+        "money",
+        "heart",
+    ),
+    *(
+        "river",
+        "garden",
+        "horse",
+        "church",
+        "music",
+        "summer",
+        "winter",
+        "village",
+        "doctor",
+        "captain",
+        "king",
+        "queen",
+    ),
+    *("world", "door", "street", "hand", "voice", "book", "paper", "light", "fire", "wind", "tree", "stone"),
+    *("school", "friend", "child", "woman", "face", "place", "power", "story", "answer", "party", "market", "number"),
 )
+MOST = 16
+"""Words that a tokenizer's needles have: those it spells with the fewest tokens."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +63,8 @@ class Needle:
     in_text: ClassVar[bool] = True
 
     def __post_init__(self):
-        if not 1 <= self.keys <= len(WORDS) or min(self.queries, self.digits) < 1:
-            raise InputError(f"needle: 1 to {len(WORDS)} keys, at least one query and one digit: {self}")
+        if not 1 <= self.keys <= MOST or min(self.queries, self.digits) < 1:
+            raise InputError(f"needle: 1 to {MOST} keys, at least one query and one digit: {self}")
 
     def source(self, hay: Hay | None) -> "NeedleSource":
         return NeedleSource(self.keys, min(self.queries, self.keys), self.digits, given(hay))
@@ -83,8 +113,11 @@ class NeedleSource:
 
     @cached_property
     def _before(self) -> list[np.ndarray]:
-        """A needle's tokens up to its number, by word; the question is the same."""
-        return [self._encode(f"\nThe number of the {word} is") for word in WORDS]
+        """A needle's tokens up to its number, by word; the question is the same.
+
+        The number follows what it belongs to: words between them are another task, which takes deeper models.
+        """
+        return sorted((self._encode(f"\nA password is {word}") for word in WORDS), key=len)[:MOST]
 
     @cached_property
     def _after(self) -> np.ndarray:
@@ -104,7 +137,7 @@ class NeedleSource:
         room = (length + 1) // self._needle
         queries = min(self.queries, room // 2)
         keys = min(self.keys, room - queries)
-        word, asked = choose_each(generator, count, len(WORDS), keys), choose_each(generator, count, keys, queries)
+        word, asked = choose_each(generator, count, MOST, keys), choose_each(generator, count, keys, queries)
         number = generator.integers(10, size=(count, keys, self.digits))
         tokens, ends = (np.empty((count, size), dtype=np.int64) for size in (length + 1, keys + queries))
         for sample in range(count):
