@@ -94,8 +94,8 @@ def _cell(recalled: Recalled, length: int) -> tuple[str, str, str]:
     if estimate is None:
         return ABSENT, "", ""
     grade = "holds" if estimate.value >= REMEMBERS else "breaks" if estimate.value <= 0 else ""
-    interval = "–".join(share_text(edge) for edge in estimate.interval) if estimate.interval else ""
-    return share_text(estimate.value), interval.replace(" %–", "–"), grade if recalled.learned else ""
+    interval = " to ".join(map(share_text, estimate.interval or ()))
+    return share_text(estimate.value), interval.replace(" % to", " to"), grade if recalled.learned else ""
 
 
 def _edges(estimate: Estimate | None) -> list[float | None]:

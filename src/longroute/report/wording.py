@@ -25,8 +25,8 @@ def ratio_text(value: float | None) -> str:
 
 
 def share_text(value: float | None) -> str:
-    """A share: `97 %`."""
-    return ABSENT if value is None else f"{100 * value:.0f} %"
+    """A share: `97 %`, `−3 %`."""
+    return ABSENT if value is None else f"{round(100 * value)} %".replace("-", "\N{MINUS SIGN}")
 
 
 def measure_text(measure: str, value: float | None) -> str:
