@@ -194,7 +194,7 @@ def options(task: Task, tokens: list[int], hay: Hay) -> list[Option]:
     assert isinstance(task, Needle)
     digits = {hay.tokenizer.encode(str(digit)).ids[0] for digit in range(10)}
     last = [i for i, token in enumerate(tokens[:-1]) if token not in digits and tokens[i + 1] in digits]
-    word = {i: hay.tokenizer.decode(tokens[: i + 1]).split()[-1] for i in last}
+    word = {i: hay.tokenizer.decode(tokens[: i + 1]).split(" ")[-1] for i in last}
     times = Counter(word.values())
     return [span(tokens, i, task.digits) for i in last if times[word[i]] == 1]
 

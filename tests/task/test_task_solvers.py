@@ -113,18 +113,19 @@ def solve_needle(task: Needle | Passkey, tokens: list[int], hay: Hay) -> Solutio
     """The number that the text gives to the word it ends by asking for."""
     pieces = [hay.tokenizer.decode([token]) for token in tokens]
     text = "".join(pieces)
-    question = re.search(r"\nA password is ([a-z]+)$", text)
+    question = re.search(r" ([a-z]+)$", text)
     assert question
-    said = re.findall(r"\nA password is ([a-z]+)\d+\.(?=\n)", text)
-    found = set(said)
+    found = set(re.findall(r" ([a-z]+)\d", text))
     most = task.keys if isinstance(task, Needle) else 1
-    assert (most if len(pieces) > 80 * most else min(most, 2)) <= len(found) <= most  # fewer where it is short
-    assert max(map(said.count, found)) <= 2  # it stands there, and was asked for before
-    assert said.count(question[1]) == 1  # but this was not
-    (needle,) = re.finditer(rf"\nA password is {question[1]}(\d+)\.\n", text)
+    asked = task.queries if isinstance(task, Needle) else 1
+    assert (
+        (most if len(pieces) > 20 * (most + asked) else min(most, 2)) <= len(found) <= most
+    )  # fewer where it is short
+    needle, *_ = re.finditer(rf" {question[1]}(\d{{{task.digits}}})", text)
+    *_, nearest = re.finditer(rf" {question[1]}(\d{{{task.digits}}})", text)
     answer = [hay.tokenizer.encode(digit).ids[0] for digit in needle[1]]
     ends = np.cumsum([len(piece) for piece in pieces]).tolist()
-    return Solution(answer, ends.index(needle.end(1)))
+    return Solution(answer, ends.index(nearest.end(1)))
 
 
 SOLVERS: dict[str, Solver] = {
@@ -243,30 +244,36 @@ def test_at_any_size_and_length(name: str, data: st.DataObject, hay: Hay):
     assert_solved(task, source, samples, hay)
 
 
-def learned_elsewhere(task: Task, samples: Samples) -> set[tuple[int, int]]:
-    """Places that are learned but not measured: keys of MQAR that are asked for again."""
-    if not isinstance(task, MQAR):
-        return set()
-    first = samples.inputs.shape[1] + 1 - 2 * task.queries
-    places = range(first, samples.inputs.shape[1], 2)
-    keys = samples.inputs[:, first::2].tolist()
-    return {(row, place) for row, asked in enumerate(keys) for i, place in enumerate(places) if asked[i] in asked[:i]}
+def learned_elsewhere(task: Task, samples: Samples, hay: Hay) -> dict[tuple[int, int], int]:
+    """Places that are learned but not measured, and the answer's token there: keys that are asked for again."""
+    if not isinstance(task, MQAR | Needle):
+        return {}
+    width = samples.places.shape[1]
+    found = {}
+    for row, (tokens, targets) in enumerate(zip(samples.inputs.tolist(), samples.targets.tolist(), strict=True)):
+        places = [place for place, target in enumerate(targets) if target != IGNORED][::width]
+        asked = [tokens[place] for place in places]
+        if isinstance(task, Needle):
+            asked = [hay.tokenizer.decode(tokens[: place + 1]).split(" ")[-1] for place in places]
+        again = [place for i, place in enumerate(places) if asked[i] in asked[:i]]
+        found |= {(row, place + token): token for place in again for token in range(width)}
+    return found
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_targets_are_what_follows_and_are_ignored_where_nothing_is_to_be_learned(name: str, hay: Hay):
-    """Exactly the answers are learned; in MQAR also a key's value when it is asked for again."""
+    """Exactly the answers are learned; of keys that are asked for again, too."""
     task = TASKS[name]()
     source = task.source(hay)
     samples = draw_split(source, max(source.shortest, 64), 50, [5], heldout=True)
     asked = {(int(r), int(p)) for r, places in zip(samples.row, samples.places, strict=True) for p in places}
-    again = learned_elsewhere(task, samples)
-    assert not asked & again
+    again = learned_elsewhere(task, samples, hay)
+    assert not asked & again.keys()
     learned = {(int(r), int(p)) for r, p in zip(*np.nonzero(samples.targets != IGNORED), strict=True)}
-    assert learned == asked | again
-    for row, place in again:
-        solution = SOLVERS[name](task, samples.inputs[row, : place + 1].tolist(), hay)
-        assert samples.targets[row, place] == solution.answer[0]
+    assert learned == asked | again.keys()
+    for (row, place), token in again.items():
+        solution = SOLVERS[name](task, samples.inputs[row, : place + 1 - token].tolist(), hay)
+        assert samples.targets[row, place] == solution.answer[token]
     if task.name != "word-problem":  # whose answers aren't tokens of the sample
         row, place = np.nonzero(samples.targets[:, :-1] != IGNORED)
         np.testing.assert_array_equal(samples.targets[row, place], samples.inputs[row, place + 1])

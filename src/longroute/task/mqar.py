@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from longroute.errors import InputError
-from longroute.task.samples import Hay, Samples, choose_each, unfilled, without_binding
+from longroute.task.samples import Hay, Samples, choose_each, first_asked, unfilled
 
 
 @dataclass(frozen=True)
@@ -62,22 +62,8 @@ class MQAR:
         tokens[sample, ask], tokens[sample, ask + 1] = key[sample, asked], value[sample, asked]
         targets = unfilled(count, length)
         targets[sample, ask] = value[sample, asked]
-        return _first_asked(tokens, targets, value, place, asked, ask)
-
-
-def _first_asked(tokens, targets, value, place, asked, ask) -> Samples:
-    """The samples; an answer wherever a key is asked for that was not before."""
-    count, pairs = value.shape
-    still = np.ones((count, pairs), dtype=bool)
-    rows, places, chances, distances = [], [], [], []
-    for query in range(asked.shape[1]):
-        pair = asked[:, query]
-        row = np.flatnonzero(still[np.arange(count), pair])
-        rows.append(row)
-        places.append(ask[row, query])
-        chances.append(without_binding(value[row], still[row]))
-        distances.append(ask[row, query] - place[row, pair[row]] - 1)
-        still[row, pair[row]] = False
-    row = np.concatenate(rows)
-    slices = {"distance": np.concatenate(distances), "pairs": np.full(len(row), pairs)}
-    return Samples(tokens[:, :-1], targets, row, np.concatenate(places)[:, None], np.concatenate(chances), slices)
+        first, chance = first_asked(value, asked)
+        query, row = np.nonzero(first.T)
+        distance = ask[row, query] - place[row, asked[row, query]] - 1
+        slices = {"distance": distance, "pairs": np.full(len(row), pairs)}
+        return Samples(tokens[:, :-1], targets, row, ask[row, query][:, None], chance[row, query], slices)

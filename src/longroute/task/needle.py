@@ -1,4 +1,4 @@
-"""Needles in real text: sentences that give numbers to words, hidden in a book, and numbers of words asked for."""
+"""Needles in real text: words with numbers, hidden in a book, and the numbers of some of the words asked for."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 
 from longroute.data.tokenizer import vocabulary_size
 from longroute.errors import InputError
-from longroute.task.samples import Hay, Samples, choose_each, given, unfilled, without_binding
+from longroute.task.samples import Hay, Samples, choose_each, first_asked, given, unfilled
 
 WORDS = (
     *(
@@ -54,7 +54,7 @@ class Needle:
     """Needles in a sample, distractors for each other; at most 16. Fewer where it is too short for them: train at a
     length that holds all."""
     queries: int = 4
-    """Words whose numbers are asked for at the end, each once: at most all, fewer where a sample is short."""
+    """Words whose numbers are asked for at the end. A word may be asked for twice: only the first time is measured."""
     digits: int = 2
     """Digits of a number."""
 
@@ -67,7 +67,7 @@ class Needle:
             raise InputError(f"needle: 1 to {MOST} keys, at least one query and one digit: {self}")
 
     def source(self, hay: Hay | None) -> "NeedleSource":
-        return NeedleSource(self.keys, min(self.queries, self.keys), self.digits, given(hay))
+        return NeedleSource(self.keys, self.queries, self.digits, given(hay))
 
 
 @dataclass(frozen=True)
@@ -104,24 +104,17 @@ class NeedleSource:
 
     @property
     def shortest(self) -> int:
-        return (min(self.keys, 2) + 1) * self._needle
+        return (min(self.keys, 2) + self.queries) * self._needle
 
     @cached_property
     def _needle(self) -> int:
         """Tokens of the longest needle."""
-        return max(len(before) for before in self._before) + self.digits + len(self._after)
+        return max(len(word) for word in self._words) + self.digits
 
     @cached_property
-    def _before(self) -> list[np.ndarray]:
-        """A needle's tokens up to its number, by word; the question is the same.
-
-        The number follows what it belongs to: words between them are another task, which takes deeper models.
-        """
-        return sorted((self._encode(f"\nA password is {word}") for word in WORDS), key=len)[:MOST]
-
-    @cached_property
-    def _after(self) -> np.ndarray:
-        return self._encode(".\n")
+    def _words(self) -> list[np.ndarray]:
+        """The tokens of every word; its number follows. More words around them take deeper models (LOG.md)."""
+        return sorted((self._encode(f" {word}") for word in WORDS), key=len)[:MOST]
 
     @cached_property
     def _digit(self) -> np.ndarray:
@@ -134,12 +127,13 @@ class NeedleSource:
         return np.array(self.hay.tokenizer.encode(text, add_special_tokens=False).ids, dtype=np.int64)
 
     def draw(self, length: int, count: int, generator: np.random.Generator, *, heldout: bool) -> Samples:
-        room = (length + 1) // self._needle
-        queries = min(self.queries, room // 2)
-        keys = min(self.keys, room - queries)
-        word, asked = choose_each(generator, count, MOST, keys), choose_each(generator, count, keys, queries)
-        number = generator.integers(10, size=(count, keys, self.digits))
-        tokens, ends = (np.empty((count, size), dtype=np.int64) for size in (length + 1, keys + queries))
+        keys = min(self.keys, (length + 1) // self._needle - self.queries)
+        word, number = (
+            choose_each(generator, count, MOST, keys),
+            generator.integers(10, size=(count, keys, self.digits)),
+        )
+        asked = generator.integers(keys, size=(count, self.queries))
+        tokens, ends = (np.empty((count, size), dtype=np.int64) for size in (length + 1, keys + self.queries))
         for sample in range(count):
             needles = [self._needle_of(w, n) for w, n in zip(word[sample], number[sample], strict=True)]
             tokens[sample], ends[sample] = self._hidden(needles, asked[sample], length + 1, generator)
@@ -147,30 +141,27 @@ class NeedleSource:
         places = begins[..., None] - 1 + np.arange(self.digits)
         targets = unfilled(count, length)
         targets[sample[..., None], places] = self._digit[number[sample, asked]]
-        distance = begins - ends[sample, asked]
-        return Samples(
-            tokens[:, :-1],
-            targets,
-            np.repeat(np.arange(count), queries),
-            places.reshape(-1, self.digits),
-            self._chance(number, asked).ravel(),
-            {"distance": distance.ravel(), "keys": np.full(distance.size, keys)},
-        )
+        first, chance = first_asked(number @ 10 ** np.arange(self.digits), asked)
+        if keys == 1:  # there is nothing to bind: chance is a blind guess
+            chance[:] = 10.0**-self.digits
+        row, query = np.nonzero(first)
+        distance = begins[row, query] - ends[row, asked[row, query]]
+        slices = {"distance": distance, "keys": np.full(len(row), keys)}
+        return Samples(tokens[:, :-1], targets, row, places[row, query], chance[row, query], slices)
 
     def _needle_of(self, word: int, number: np.ndarray) -> np.ndarray:
-        return np.concatenate([self._before[word], self._digit[number], self._after])
+        return np.concatenate([self._words[word], self._digit[number]])
 
     def _hidden(
         self, needles: list[np.ndarray], asked: np.ndarray, size: int, generator: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """`size` tokens of text with needles in it and those `asked` once more at its end; where their numbers end."""
-        said = [*needles, *(needles[pair] for pair in asked)]
-        hay = self._stretch(size + len(self._after) - sum(map(len, said)), generator)
+        """`size` tokens of text with needles in it and those `asked` once more at its end; where all of them end."""
+        said = [*needles, *(needles[key] for key in asked)]
+        hay = self._stretch(size - sum(map(len, said)), generator)
         cuts = np.sort(generator.integers(len(hay) + 1, size=len(needles)))
         pieces = [*np.split(hay, cuts), *[hay[:0]] * (len(asked) - 1)]
         parts = [part for pair in zip(pieces, said, strict=True) for part in pair]
-        ends = np.cumsum([len(part) for part in parts])[1::2] - len(self._after)
-        return np.concatenate(parts)[:size], ends
+        return np.concatenate(parts), np.cumsum([len(part) for part in parts])[1::2]
 
     def _stretch(self, size: int, generator: np.random.Generator) -> np.ndarray:
         """`size` tokens from one document that has as many, each place as likely."""
@@ -182,15 +173,3 @@ class NeedleSource:
         book = generator.choice(len(room), p=room / room.sum())
         first = shard.offsets[book] + generator.integers(room[book])
         return shard.tokens[first : first + size].astype(np.int64)
-
-    def _chance(self, number: np.ndarray, asked: np.ndarray) -> np.ndarray:
-        """Chances of the numbers asked for one after another, (sample query)."""
-        count, keys, _ = number.shape
-        if keys == 1:
-            return np.full((count, 1), 10.0**-self.digits)
-        options, open_ = number @ 10 ** np.arange(self.digits), np.ones((count, keys), dtype=bool)
-        chances = []
-        for pair in asked.T:
-            chances.append(without_binding(options, open_))
-            open_[np.arange(count), pair] = False
-        return np.stack(chances, 1)

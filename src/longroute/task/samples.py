@@ -111,3 +111,19 @@ def without_binding(options: np.ndarray, open_: np.ndarray) -> np.ndarray:
     """
     same = (options[:, :, None] == options[:, None, :]) & open_[:, :, None] & open_[:, None, :]
     return same.sum(2).max(1) / open_.sum(1)
+
+
+def first_asked(options: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which questions are asked for the first time, and the chance of each by `without_binding`, (sample query) both.
+
+    `asked` (sample query) are places in `options` (sample option), asked for one after another. Chances mean nothing
+    where a question is not asked for the first time.
+    """
+    sample, open_ = np.arange(len(asked)), np.ones(options.shape, dtype=bool)
+    first, chances = [], []
+    for option in asked.T:
+        first.append(open_[sample, option])
+        with np.errstate(divide="ignore", invalid="ignore"):  # where all have been asked for
+            chances.append(without_binding(options, open_))
+        open_[sample, option] = False
+    return np.stack(first, 1), np.stack(chances, 1)
