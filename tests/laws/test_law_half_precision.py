@@ -81,18 +81,19 @@ def test_autocast_keeps_the_frame(name: str, learning: bool):
     "name", ["householder-qkv", "random-householder-qk", "block-qk", "path-qk+forget", "log-distance"]
 )
 def test_autocast_trains(name: str):
-    """Gradients of attention under autocast are those without it, to bfloat16's rounding."""
+    """Gradients of attention under autocast, asked for inside it or out: those without, to bfloat16's rounding."""
     hidden, ids, query, key, value = tensors(150)
     position = layer(name)
     leaves = [hidden.requires_grad_(), query.requires_grad_(), *position.parameters()]
     grads = []
-    for enabled in (False, True):
+    for enabled, inside in ((False, False), (True, False), (True, True)):
         with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
             output = attend(query, key, value, position(hidden, ids))
         assert output.dtype == (torch.bfloat16 if enabled else torch.float32)
-        grads.append(torch.autograd.grad(output.float().square().sum(), leaves, materialize_grads=True))
-    for exact, half in zip(*grads, strict=True):
-        assert (half - exact).norm() <= 0.05 * exact.norm()
+        with torch.autocast("cpu", torch.bfloat16, enabled=inside):
+            grads.append(torch.autograd.grad(output.float().square().sum(), leaves, materialize_grads=True))
+    for exact, *halves in zip(*grads, strict=True):
+        assert all((half - exact).norm() <= 0.05 * exact.norm() for half in halves)
 
 
 @pytest.mark.parametrize("name", ["random-householder", "random-block", "random-path", "random"])

@@ -20,8 +20,8 @@ from longroute.transport.frame import PairScores
 class Block:
     """Queries [first, last) of a chunk that `past` keys precede, and the keys up to them.
 
-    The first `pads` (batch) keys of each row are padding: nothing sees them but they themselves. `chosen` are the keys
-    that are looked at, None for all.
+    The first `pads` (batch) keys of each row are padding: nothing sees them but they themselves. The keys that are
+    looked at are those from `begin` on, or `chosen` ones.
     """
 
     first: int
@@ -29,6 +29,7 @@ class Block:
     past: int
     pads: Tensor | None
     device: torch.device
+    begin: int = 0
     chosen: Tensor | None = None
 
     @property
@@ -44,11 +45,11 @@ class Block:
     @property
     def key(self) -> Tensor:
         """Index of every key that is looked at, (key)."""
-        return torch.arange(self.keys, device=self.device) if self.chosen is None else self.chosen
+        return torch.arange(self.begin, self.keys, device=self.device) if self.chosen is None else self.chosen
 
     def of(self, x: Tensor) -> Tensor:
         """Keys or values that are looked at, of all, (batch kv_head key dim)."""
-        return x[:, :, : self.keys] if self.chosen is None else x.index_select(2, self.chosen)
+        return x[:, :, self.begin : self.keys] if self.chosen is None else x.index_select(2, self.chosen)
 
     def seen(self) -> Tensor:
         """Which keys a query sees, (batch|1 1 row key)."""
@@ -69,17 +70,18 @@ class Block:
         head = torch.arange(pairwise.heads, device=self.device)[:, None, None]
         return pairwise(head, self.row - pads, self.key - pads).masked_fill(~self.seen(), -torch.inf)
 
-    def sliding(self, pairwise: PairwiseBias) -> Tensor | None:
+    def sliding(self, pairwise: PairwiseBias, dtype: torch.dtype) -> Tensor | None:
         """`bias`, the last query first, where the distance alone decides: a view of one number a distance.
 
         As a table it takes six times as long as the attention itself. None where more decides.
         """
-        if not pairwise.shift or self.pads is not None or self.chosen is not None:
+        if not pairwise.shift or self.pads is not None:
             return None
-        distance = torch.arange(self.keys - 1, self.first - self.last, -1, device=self.device)
+        distance = torch.arange(self.keys - 1 - self.begin, self.first - self.last, -1, device=self.device)
         head = torch.arange(pairwise.heads, device=self.device)[:, None]
         bias = pairwise(head, distance, distance.new_zeros(())).masked_fill(distance < 0, -torch.inf)
-        return bias.unfold(-1, self.keys, 1)[None]
+        bias = bias if bias.requires_grad else bias.to(dtype)  # a view that is cast is a table
+        return bias.unfold(-1, self.keys - self.begin, 1)[None]
 
 
 def blocks(query: Tensor, key: Tensor, pads: Tensor | None) -> Iterator[Block]:
@@ -109,8 +111,8 @@ def masked_attention(
     if pairwise is not None and pads is None and not torch.compiler.is_compiling():  # what is skipped depends on data
         skips = unneeded_keys(query, key, scale, pairwise, pruning)
     for number, block in enumerate(blocks(query, key, pads)):
-        if skips is not None and skips[number].any():
-            block = _without(block, skips[number])
+        if pairwise is not None and skips is not None and skips[number].any():
+            block = _without(block, skips[number], pairwise)
         parts = query[:, :, block.first : block.last], block.of(key), block.of(value)
         outputs.append(_recomputed(_masked_rows, *parts, block, pairwise, scale))
     return torch.cat(outputs, 2)
@@ -133,6 +135,8 @@ def unneeded_keys(query: Tensor, key: Tensor, scale: float, pairwise: PairwiseBi
             bound = bound + content_bound(query, key, scale)
             certified = (bound < least_score(query, key, scale, pruning.epsilon)).all(0).all(0)
     certified &= begin + KEYS <= row
+    if pairwise.shift:  # which slides over all keys from one on
+        certified = certified.cummin(-1).values
     if pruning is not None:
         lengths = (row[:, 0] + ROWS).clamp(max=key.shape[2]) - row[:, 0]
         pruning.pairs += len(query) * pairwise.heads * (time * (time + 1) // 2 + time * past)
@@ -140,8 +144,10 @@ def unneeded_keys(query: Tensor, key: Tensor, scale: float, pairwise: PairwiseBi
     return certified
 
 
-def _without(block: Block, skipped: Tensor) -> Block:
+def _without(block: Block, skipped: Tensor, pairwise: PairwiseBias) -> Block:
     """The block without the keys of skipped blocks."""
+    if pairwise.shift:
+        return replace(block, begin=int(skipped.sum()) * KEYS)
     key = torch.arange(block.keys, device=block.device)
     number = (key // KEYS).clamp(max=len(skipped) - 1)
     within = key < len(skipped) * KEYS
@@ -180,7 +186,7 @@ def _recomputed(rows: Callable[..., Tensor], *arguments: object) -> Tensor:
 def _masked_rows(
     query: Tensor, key: Tensor, value: Tensor, block: Block, pairwise: PairwiseBias | None, scale: float
 ) -> Tensor:
-    sliding = None if pairwise is None else block.sliding(pairwise)
+    sliding = None if pairwise is None else block.sliding(pairwise, query.dtype)
     if sliding is None:
         return _masked(query, key, value, block.mask(pairwise), scale)
     return _masked(query.flip(2), key, value, sliding, scale).flip(2)

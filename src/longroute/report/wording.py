@@ -26,7 +26,7 @@ def ratio_text(value: float | None) -> str:
 
 def share_text(value: float | None) -> str:
     """A share: `97 %`, `−3 %`."""
-    return ABSENT if value is None else f"{round(100 * value)} %".replace("-", "\N{MINUS SIGN}")
+    return ABSENT if value is None else f"{100 * value:z.0f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def measure_text(measure: str, value: float | None) -> str:

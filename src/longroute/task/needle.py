@@ -55,8 +55,8 @@ class Needle:
     length that holds all."""
     queries: int = 4
     """Words whose numbers are asked for at the end. A word may be asked for twice: only the first time is measured."""
-    digits: int = 2
-    """Digits of a number."""
+    digits: int = 1
+    """Digits of a number; whoever knows the set of numbers has all but the first from it."""
 
     name: ClassVar[str] = "needle"
     origin: ClassVar[str] = "multi-key needles: Hsieh et al. 2024 (RULER), arXiv 2404.06654"

@@ -102,9 +102,11 @@ class _Moved(torch.autograd.Function):
     def backward(ctx, *grads: Tensor):  # type: ignore[reportIncompatibleMethodOverride]  # the decorator's doing
         x, through, seen, back, weights = ctx.saved_tensors
         rows, grad = x.flatten(1, 2), grads[0].flatten(1, 2)
-        given = _earlier(torch.bmm(grad, back.mT), x.shape[2], ctx.count).neg_()
-        grad_x = torch.bmm(grad, through.mT).baddbmm_(given, seen).view_as(x)
-        return grad_x, torch.bmm(rows.mT, grad), torch.bmm(given.mT, rows), torch.bmm(weights.mT, grad).neg_(), None
+        with torch.autocast(x.device.type, enabled=False):  # as forward has it; a gradient may be asked for inside
+            given = _earlier(torch.bmm(grad, back.mT), x.shape[2], ctx.count).neg_()
+            grad_x = torch.bmm(grad, through.mT).baddbmm_(given, seen).view_as(x)
+            of_back = torch.bmm(weights.mT, grad).neg_()
+            return grad_x, torch.bmm(rows.mT, grad), torch.bmm(given.mT, rows), of_back, None
 
 
 def _earlier(products: Tensor, chunk: int, count: int) -> Tensor:
