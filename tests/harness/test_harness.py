@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import lm_eval
 import pytest
 import torch
+from lm_eval.api.instance import Instance
+from lm_eval.evaluator import simple_evaluate
+from lm_eval.tasks import TaskManager
+from lm_eval.utils import get_rolling_token_windows
 
 from longroute.attention import parse_encoding
 from longroute.cli.main import main
@@ -52,8 +55,6 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         tried.append(where)
         raise OSError("no network in tests")
 
-    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE", "HF_EVALUATE_OFFLINE"):
-        monkeypatch.setenv(name, "1")
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     yield
@@ -80,7 +81,7 @@ def exact(run: Path) -> Decoder:
 
 
 def requests(*arguments: tuple[Any, ...]) -> list[Any]:
-    return [lm_eval.api.instance.Instance("loglikelihood", {}, one, index) for index, one in enumerate(arguments)]
+    return [Instance("loglikelihood", {}, one, index) for index, one in enumerate(arguments)]
 
 
 def tokens(lm: LongrouteLM, text: str) -> list[int]:
@@ -152,7 +153,7 @@ def test_a_rolling_text_follows_the_end_of_text_token(lm: LongrouteLM, exact: De
 def test_max_length_drops_the_start(run: Path, lm: LongrouteLM, exact: Decoder):
     """A rolling text in the harness's own windows, with each token once; a pair loses the start of its context."""
     short, text, ids = LongrouteLM(run, max_length=8), BOOK[:200], tokens(lm, BOOK[:200])
-    cut = lm_eval.utils.get_rolling_token_windows(ids, prefix_token=0, max_seq_len=8, context_len=1)
+    cut = get_rolling_token_windows(ids, prefix_token=0, max_seq_len=8, context_len=1)
     whole = [(before[: len(before) - len(after) + 1] + after, len(after)) for before, after in cut]
     assert list(windows([0, *ids], len(ids), 8)) == whole
     expected = sum(by_hand(exact, *window)[0] for window in whole)
@@ -212,11 +213,11 @@ def test_local_tasks_run_in_the_harness(run: Path, lm: LongrouteLM, exact: Decod
     ]
     for one in made:
         (tmp_path / f"{one['task']}.yaml").write_text(json.dumps(one), "utf-8")  # JSON is YAML
-    found = lm_eval.simple_evaluate(
+    found: Any = simple_evaluate(
         model="longroute",
         model_args={"folder": str(run)},
         tasks=["choice", "rolling", "write"],
-        task_manager=lm_eval.tasks.TaskManager(include_path=str(tmp_path), include_defaults=False),
+        task_manager=TaskManager(include_path=str(tmp_path), include_defaults=False),
         bootstrap_iters=0,
     )
     results = {name: {key.split(",")[0]: value for key, value in r.items()} for name, r in found["results"].items()}

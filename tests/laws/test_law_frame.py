@@ -128,6 +128,6 @@ def test_a_bias_of_the_distance_slides_over_the_keys(learns: bool, monkeypatch: 
         return [output, *(torch.autograd.grad(output.square().sum(), inputs) if learns else ())]
 
     slid = found()
-    monkeypatch.setattr(Block, "sliding", lambda block, pairwise: None)
+    monkeypatch.setattr(Block, "sliding", lambda block, pairwise, dtype: None)
     for one, other in zip(slid, found(), strict=True):
         assert_close(one, other, "slid")

@@ -9,12 +9,27 @@ One triangular solve serves all of its tokens, no vector needs to be normalised 
 orthogonal), and w = 0 is the identity.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 CHUNK = 64
 """Tokens of a chunk. Fewer mean more steps one after another, more mean more work within a chunk."""
+
+
+def without_autocast(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """A backward in its tensors' own precision, as the forward had it, even where a gradient is asked for inside."""
+
+    @functools.wraps(backward)
+    def exact(ctx, *grads: Tensor) -> Any:
+        with torch.autocast(grads[0].device.type, enabled=False):
+            return backward(ctx, *grads)
+
+    return exact
 
 
 def chunked(x: Tensor, chunk: int) -> Tensor:
@@ -53,6 +68,7 @@ class _Reflected(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx, *grads: Tensor):  # type: ignore[reportIncompatibleMethodOverride]  # the decorator's doing
         grad_carried, grad_starts, grad_product = grads[0].transpose(0, 1).contiguous(), grads[1], grads[2].clone()
         vectors, lower, dual, carried, starts = ctx.saved_tensors
@@ -99,14 +115,13 @@ class _Moved(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
+    @without_autocast
     def backward(ctx, *grads: Tensor):  # type: ignore[reportIncompatibleMethodOverride]  # the decorator's doing
         x, through, seen, back, weights = ctx.saved_tensors
         rows, grad = x.flatten(1, 2), grads[0].flatten(1, 2)
-        with torch.autocast(x.device.type, enabled=False):  # as forward has it; a gradient may be asked for inside
-            given = _earlier(torch.bmm(grad, back.mT), x.shape[2], ctx.count).neg_()
-            grad_x = torch.bmm(grad, through.mT).baddbmm_(given, seen).view_as(x)
-            of_back = torch.bmm(weights.mT, grad).neg_()
-            return grad_x, torch.bmm(rows.mT, grad), torch.bmm(given.mT, rows), of_back, None
+        given = _earlier(torch.bmm(grad, back.mT), x.shape[2], ctx.count).neg_()
+        grad_x = torch.bmm(grad, through.mT).baddbmm_(given, seen).view_as(x)
+        return grad_x, torch.bmm(rows.mT, grad), torch.bmm(given.mT, rows), torch.bmm(weights.mT, grad).neg_(), None
 
 
 def _earlier(products: Tensor, chunk: int, count: int) -> Tensor:
