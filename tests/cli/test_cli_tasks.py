@@ -12,7 +12,7 @@ from longroute.task import TASKS, parse_task
 
 SMALL = ["train.batch=4", "train.tokens=4000"]
 SMALL_TASK = [f"task_{setting}" for setting in SMALL]
-NEEDLE = "needle:keys=1,digits=1"
+NEEDLE = "needle:keys=1"
 
 
 @pytest.fixture(scope="module")

@@ -123,7 +123,7 @@ def test_closing_after_any_progress_and_going_on(run: Run, tmp_path: Path):
 
 
 @pytest.mark.usefixtures("one_thread")
-@pytest.mark.parametrize("name", ["mqar:pairs=2,queries=1,keys=4,values=4", "needle:keys=1,digits=1"])
+@pytest.mark.parametrize("name", ["mqar:pairs=2,queries=1,keys=4,values=4", "needle:keys=1"])
 def test_a_tasks_run_goes_on_from_any_place_too(run: Run, tmp_path: Path, name: str):
     """Recall takes the place of prediction and evaluation, a record a length."""
     task = parse_task(name)
