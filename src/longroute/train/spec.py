@@ -15,7 +15,7 @@ class TrainSpec:
 
     length: int = 64
     """Context that is trained at, tokens."""
-    tokens: int = 320_000
+    tokens: int = 256_000
     """Training tokens; rounded up to whole steps."""
     batch: int = 8
     """Windows that go through the model at once."""
