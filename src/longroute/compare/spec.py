@@ -139,7 +139,7 @@ PRESETS = {
         task_train=TrainSpec(length=512, tokens=400_000_000, batch=64, learning_rate=1e-3),
     ),
 }
-"""smoke: everything, tiny. mini: eleven to twelve minutes on two cores. standard: hours, three seeds. paper: its size, for GPUs."""
+"""smoke: everything, tiny. mini: twelve minutes on two cores. standard: hours, three seeds. paper: its size, GPUs."""
 
 
 def preset(name: str) -> ComparisonSpec:
